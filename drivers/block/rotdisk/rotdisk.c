@@ -1,0 +1,1350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Block devices in memory with the timing of a real disk.
+ *
+ * The timing is model.c's. This file gives it a clock, commands and a block
+ * device, configfs directories to make disks in, and debugfs files to see what
+ * they did. See Documentation/block/rotdisk.rst.
+ *
+ * Data is copied when a command is submitted: commands in flight have no order
+ * among them, so a later moment would not be more right, and here memory can
+ * be allocated. The command then finishes when the model says so.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/configfs.h>
+#include <linux/debugfs.h>
+#include <linux/hrtimer.h>
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/uaccess.h>
+#include <linux/xarray.h>
+
+#include "model.h"
+
+/* The contents are kept, saved and loaded in units of this. */
+#define ROTDISK_PAGE_SIZE	4096
+static_assert(PAGE_SIZE == ROTDISK_PAGE_SIZE);
+
+/* Scatter list and command size of an AHCI port: they bound a request. */
+#define ROTDISK_MAX_SEGMENTS_HW	168
+#define ROTDISK_MAX_SECTORS_HW	65535
+
+/* Commands a trace holds before it drops, some 120 MB of memory. */
+#define ROTDISK_TRACE_MAX	(2U << 20)
+
+struct rotdisk_config {
+	struct rotdisk_profile profile;
+	char text[];
+};
+
+struct rotdisk_request {
+	struct rotdisk_cmd cmd;
+	struct list_head finished;
+};
+
+enum rotdisk_class {
+	ROTDISK_READ_META,
+	ROTDISK_READ_DATA,
+	ROTDISK_WRITE_META,
+	ROTDISK_WRITE_DATA,
+	ROTDISK_FLUSHES,
+	ROTDISK_CLASSES,
+};
+
+static const char * const rotdisk_class_names[ROTDISK_CLASSES] = {
+	"read_meta", "read_data", "write_meta", "write_data", "flush",
+};
+
+struct rotdisk_counters {
+	u64 requests;
+	u64 sectors;
+	u64 hits;
+	u64 seek_ns;
+	u64 rotation_ns;
+	u64 transfer_ns;
+	u64 wait_ns;
+};
+
+struct rotdisk_record {
+	u64 submit_ns;
+	u64 finish_ns;
+	u64 lba;
+	u64 seek_ns;
+	u64 rotation_ns;
+	u64 transfer_ns;
+	u32 sectors;
+	u8 op;
+	bool meta;
+	bool hit;
+};
+
+#define ROTDISK_CHUNK	(ROTDISK_PAGE_SIZE / sizeof(struct rotdisk_record))
+static_assert(ROTDISK_CHUNK >= ROTDISK_MAX_DEPTH);
+
+/* A line of the contents file. */
+struct rotdisk_content {
+	__le64 index;
+	u8 data[ROTDISK_PAGE_SIZE];
+} __packed;
+
+/**
+ * struct rotdisk - a disk
+ * @item: its configfs directory
+ * @debugfs: its debugfs directory
+ * @mutex: serialises configuration, power and loading of contents
+ * @config: the profile as it was written, %NULL before; under @mutex
+ * @capacity_bytes: 0 for the profile's; under @mutex
+ * @error: why the last write to an attribute failed; under @mutex
+ * @claimed: nobody may open the block device; changed under @mutex and, with
+ *	power, under the disk's open_mutex
+ * @disk: the block device, %NULL without power; changed under @mutex
+ * @index: number of the block device
+ * @tag_set: its tags
+ * @pages: contents, by page index; entries go only while @claimed
+ * @lock: protects what follows, and the model
+ * @timing: commands take time
+ * @tracing: commands are traced
+ * @timer: calls the model when it has something to do
+ * @timer_ns: time @timer is set for, U64_MAX if it is not
+ * @counters: by class
+ * @records: records in the trace
+ * @dropped: commands for which there was no record
+ * @room: records there is memory for; grows under @trace_mutex and @lock
+ * @trace_mutex: serialises the change of @chunks, and readers of the trace
+ * @chunks: memory of the trace, pages of ROTDISK_CHUNK records
+ * @profile: the profile in force, set while there is no power
+ * @model: the timing
+ */
+struct rotdisk {
+	struct config_item item;
+	struct dentry *debugfs;
+	struct mutex mutex;		/* configuration */
+	struct rotdisk_config *config;
+	u64 capacity_bytes;
+	char error[160];
+	bool claimed;
+	struct gendisk *disk;
+	int index;
+	struct blk_mq_tag_set tag_set;
+	struct xarray pages;
+
+	spinlock_t lock;		/* everything below */
+	bool timing;
+	bool tracing;
+	struct hrtimer timer;
+	u64 timer_ns;
+	struct rotdisk_counters counters[ROTDISK_CLASSES];
+	u32 records;
+	u64 dropped;
+	u32 room;
+	struct mutex trace_mutex;	/* chunks */
+	struct xarray chunks;
+	struct rotdisk_profile profile;
+	struct rotdisk_model model;
+};
+
+static DEFINE_IDA(rotdisk_indexes);
+static struct dentry *rotdisk_debugfs;
+
+static struct rotdisk *to_rotdisk(struct config_item *item)
+{
+	return container_of(item, struct rotdisk, item);
+}
+
+/* Contents */
+
+static void *rotdisk_get_page(struct rotdisk *d, pgoff_t index, gfp_t gfp)
+{
+	void *page = xa_load(&d->pages, index);
+	void *old;
+
+	if (page)
+		return page;
+	page = (void *)get_zeroed_page(gfp);
+	if (!page)
+		return NULL;
+	old = xa_cmpxchg(&d->pages, index, NULL, page, gfp);
+	if (!old)
+		return page;
+	free_page((unsigned long)page);
+	return xa_is_err(old) ? NULL : old;
+}
+
+static void rotdisk_free_pages(struct xarray *pages)
+{
+	unsigned long index;
+	void *page;
+
+	xa_for_each(pages, index, page) {
+		free_page((unsigned long)page);
+		cond_resched();
+	}
+	xa_destroy(pages);
+}
+
+static blk_status_t rotdisk_copy(struct rotdisk *d, struct request *rq)
+{
+	/*
+	 * The page stays allocated, so there is no pool to fall back on. Fail
+	 * the write rather than wait for memory that this write may be meant
+	 * to make free.
+	 */
+	gfp_t gfp = GFP_NOIO | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
+	bool write = op_is_write(req_op(rq));
+	u64 pos = blk_rq_pos(rq) << SECTOR_SHIFT;
+	struct req_iterator iter;
+	struct bio_vec bv;
+
+	rq_for_each_segment(bv, rq, iter) {
+		char *buf = bvec_kmap_local(&bv);
+		unsigned int done, n;
+
+		for (done = 0; done < bv.bv_len; done += n, pos += n) {
+			pgoff_t index = pos / ROTDISK_PAGE_SIZE;
+			unsigned int offset = pos % ROTDISK_PAGE_SIZE;
+			char *page;
+
+			n = min_t(unsigned int, bv.bv_len - done,
+				  ROTDISK_PAGE_SIZE - offset);
+			if (write) {
+				page = rotdisk_get_page(d, index, gfp);
+				if (!page)
+					break;
+				memcpy(page + offset, buf + done, n);
+				continue;
+			}
+			page = xa_load(&d->pages, index);
+			if (page)
+				memcpy(buf + done, page + offset, n);
+			else
+				memset(buf + done, 0, n);
+		}
+		kunmap_local(buf);
+		if (done < bv.bv_len) {
+			pr_err_ratelimited("%s: no memory left for what is written\n",
+					   d->disk->disk_name);
+			return BLK_STS_NOSPC;
+		}
+		if (!write)
+			flush_dcache_page(bv.bv_page);
+	}
+	return BLK_STS_OK;
+}
+
+/* Counters and trace */
+
+/*
+ * Makes sure that every command in flight will find a record, so that no
+ * memory is needed when it finishes.
+ */
+static void rotdisk_reserve_trace(struct rotdisk *d)
+{
+	if (READ_ONCE(d->room) - READ_ONCE(d->records) >= ROTDISK_MAX_DEPTH)
+		return;
+
+	mutex_lock(&d->trace_mutex);
+	while (d->room - READ_ONCE(d->records) < ROTDISK_MAX_DEPTH &&
+	       d->room + ROTDISK_CHUNK <= ROTDISK_TRACE_MAX) {
+		void *page = (void *)__get_free_page(GFP_NOIO | __GFP_NORETRY |
+						     __GFP_NOWARN);
+
+		if (!page)
+			break;
+		if (xa_err(xa_store(&d->chunks, d->room / ROTDISK_CHUNK, page,
+				    GFP_NOIO | __GFP_NOWARN))) {
+			free_page((unsigned long)page);
+			break;
+		}
+		spin_lock_bh(&d->lock);
+		WRITE_ONCE(d->room, d->room + ROTDISK_CHUNK);
+		spin_unlock_bh(&d->lock);
+	}
+	mutex_unlock(&d->trace_mutex);
+}
+
+static struct rotdisk_record *rotdisk_get_record(struct rotdisk *d, u32 n)
+{
+	struct rotdisk_record *chunk = xa_load(&d->chunks, n / ROTDISK_CHUNK);
+
+	return chunk + n % ROTDISK_CHUNK;
+}
+
+static void rotdisk_trace(struct rotdisk *d, const struct rotdisk_cmd *cmd)
+{
+	lockdep_assert_held(&d->lock);
+
+	if (d->records == d->room) {
+		d->dropped++;
+		return;
+	}
+	*rotdisk_get_record(d, d->records) = (struct rotdisk_record) {
+		.submit_ns = cmd->submit_ns,
+		.finish_ns = cmd->finish_ns,
+		.lba = cmd->lba,
+		.seek_ns = cmd->seek_ns,
+		.rotation_ns = cmd->rotation_ns,
+		.transfer_ns = cmd->transfer_ns,
+		.sectors = cmd->sectors,
+		.op = cmd->op,
+		.meta = cmd->meta,
+		.hit = cmd->hit,
+	};
+	WRITE_ONCE(d->records, d->records + 1);
+}
+
+static enum rotdisk_class rotdisk_class(const struct rotdisk_cmd *cmd)
+{
+	switch (cmd->op) {
+	case ROTDISK_READ:
+		return cmd->meta ? ROTDISK_READ_META : ROTDISK_READ_DATA;
+	case ROTDISK_WRITE:
+		return cmd->meta ? ROTDISK_WRITE_META : ROTDISK_WRITE_DATA;
+	default:
+		return ROTDISK_FLUSHES;
+	}
+}
+
+static void rotdisk_account(struct rotdisk *d, const struct rotdisk_cmd *cmd)
+{
+	struct rotdisk_counters *c = &d->counters[rotdisk_class(cmd)];
+	u64 elapsed = cmd->finish_ns - cmd->submit_ns;
+	u64 served = cmd->seek_ns + cmd->rotation_ns + cmd->transfer_ns +
+		     cmd->overhead_ns;
+
+	lockdep_assert_held(&d->lock);
+
+	c->requests++;
+	c->sectors += cmd->sectors;
+	c->hits += cmd->hit;
+	c->seek_ns += cmd->seek_ns;
+	c->rotation_ns += cmd->rotation_ns;
+	c->transfer_ns += cmd->transfer_ns;
+	c->wait_ns += elapsed > served ? elapsed - served : 0;
+	if (d->tracing)
+		rotdisk_trace(d, cmd);
+}
+
+/* Commands */
+
+static void rotdisk_set_timer(struct rotdisk *d)
+{
+	u64 next = rotdisk_model_next_event(&d->model);
+
+	lockdep_assert_held(&d->lock);
+
+	if (next >= d->timer_ns)
+		return;
+	d->timer_ns = next;
+	hrtimer_start(&d->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+}
+
+static enum hrtimer_restart rotdisk_timer(struct hrtimer *timer)
+{
+	struct rotdisk *d = container_of(timer, struct rotdisk, timer);
+	struct rotdisk_request *req, *next;
+	struct rotdisk_cmd *cmd;
+	LIST_HEAD(finished);
+	u64 now;
+
+	spin_lock_bh(&d->lock);
+	d->timer_ns = U64_MAX;
+	now = ktime_get_ns();
+	while ((cmd = rotdisk_model_advance(&d->model, now))) {
+		rotdisk_account(d, cmd);
+		req = container_of(cmd, struct rotdisk_request, cmd);
+		list_add_tail(&req->finished, &finished);
+	}
+	rotdisk_set_timer(d);
+	spin_unlock_bh(&d->lock);
+
+	list_for_each_entry_safe(req, next, &finished, finished)
+		blk_mq_end_request(blk_mq_rq_from_pdu(req), BLK_STS_OK);
+	return HRTIMER_NORESTART;
+}
+
+/* Returns true if the command is finished already. */
+static bool rotdisk_submit(struct rotdisk *d, struct rotdisk_cmd *cmd)
+{
+	bool timing;
+	u64 now;
+
+	spin_lock_bh(&d->lock);
+	now = ktime_get_ns();
+	timing = d->timing;
+	if (timing) {
+		rotdisk_model_submit(&d->model, cmd, now);
+		rotdisk_set_timer(d);
+	} else {
+		cmd->submit_ns = now;
+		cmd->finish_ns = now;
+		rotdisk_account(d, cmd);
+	}
+	spin_unlock_bh(&d->lock);
+	return !timing;
+}
+
+static blk_status_t rotdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
+				     const struct blk_mq_queue_data *bd)
+{
+	struct request *rq = bd->rq;
+	struct rotdisk *d = hctx->queue->queuedata;
+	struct rotdisk_request *req = blk_mq_rq_to_pdu(rq);
+	blk_status_t status = BLK_STS_OK;
+
+	memset(req, 0, sizeof(*req));
+	req->cmd.meta = rq->cmd_flags & REQ_META;
+	req->cmd.fua = rq->cmd_flags & REQ_FUA;
+
+	blk_mq_start_request(rq);
+	switch (req_op(rq)) {
+	case REQ_OP_FLUSH:
+		req->cmd.op = ROTDISK_FLUSH;
+		break;
+	case REQ_OP_READ:
+	case REQ_OP_WRITE:
+		req->cmd.op = req_op(rq) == REQ_OP_READ ?
+			      ROTDISK_READ : ROTDISK_WRITE;
+		req->cmd.lba = blk_rq_pos(rq);
+		req->cmd.sectors = blk_rq_sectors(rq);
+		status = rotdisk_copy(d, rq);
+		break;
+	default:
+		status = BLK_STS_NOTSUPP;
+	}
+	if (status)
+		return status;
+
+	if (READ_ONCE(d->tracing))
+		rotdisk_reserve_trace(d);
+	if (rotdisk_submit(d, &req->cmd))
+		blk_mq_end_request(rq, BLK_STS_OK);
+	return BLK_STS_OK;
+}
+
+/* A command may take seconds, and in virtual time they pass in an instant. */
+static enum blk_eh_timer_return rotdisk_timeout(struct request *rq)
+{
+	return BLK_EH_RESET_TIMER;
+}
+
+static const struct blk_mq_ops rotdisk_mq_ops = {
+	.queue_rq = rotdisk_queue_rq,
+	.timeout = rotdisk_timeout,
+};
+
+static int rotdisk_open_disk(struct gendisk *disk)
+{
+	struct rotdisk *d = disk->private_data;
+
+	lockdep_assert_held(&disk->open_mutex);
+	return d->claimed ? -EBUSY : 0;
+}
+
+/*
+ * What differs between the kernels this is built for, 6.1 to 7.2, ends with
+ * rotdisk_fops. Nothing else in this file asks for it; see also Kbuild.
+ */
+
+#ifdef BLK_OPEN_READ
+static int rotdisk_open(struct gendisk *disk, blk_mode_t mode)
+{
+	return rotdisk_open_disk(disk);
+}
+#else
+static int rotdisk_open(struct block_device *bdev, fmode_t mode)
+{
+	return rotdisk_open_disk(bdev->bd_disk);
+}
+#endif
+
+#ifdef BLK_FEAT_ROTATIONAL
+static struct gendisk *rotdisk_alloc_disk(struct rotdisk *d)
+{
+	struct queue_limits lim = {
+		.logical_block_size = SECTOR_SIZE,
+		.physical_block_size = ROTDISK_PAGE_SIZE,
+		.max_hw_sectors = ROTDISK_MAX_SECTORS_HW,
+		.max_segments = ROTDISK_MAX_SEGMENTS_HW,
+	};
+
+	if (d->profile.rotational)
+		lim.features |= BLK_FEAT_ROTATIONAL;
+	if (d->profile.write_cache)
+		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+	return blk_mq_alloc_disk(&d->tag_set, &lim, d);
+}
+#else
+static struct gendisk *rotdisk_alloc_disk(struct rotdisk *d)
+{
+	struct gendisk *disk = blk_mq_alloc_disk(&d->tag_set, d);
+
+	if (IS_ERR(disk))
+		return disk;
+	blk_queue_logical_block_size(disk->queue, SECTOR_SIZE);
+	blk_queue_physical_block_size(disk->queue, ROTDISK_PAGE_SIZE);
+	blk_queue_max_hw_sectors(disk->queue, ROTDISK_MAX_SECTORS_HW);
+	blk_queue_max_segments(disk->queue, ROTDISK_MAX_SEGMENTS_HW);
+	blk_queue_write_cache(disk->queue, d->profile.write_cache,
+			      d->profile.write_cache);
+	if (!d->profile.rotational)
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
+	return disk;
+}
+#endif
+
+static void rotdisk_init_timer(struct rotdisk *d)
+{
+#ifdef ROTDISK_HAVE_HRTIMER_SETUP
+	hrtimer_setup(&d->timer, rotdisk_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
+#else
+	hrtimer_init(&d->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	d->timer.function = rotdisk_timer;
+#endif
+}
+
+#ifdef ROTDISK_HAVE_SHOULD_MERGE
+#define ROTDISK_MQ_FLAGS	(BLK_MQ_F_BLOCKING | BLK_MQ_F_SHOULD_MERGE)
+#else
+#define ROTDISK_MQ_FLAGS	BLK_MQ_F_BLOCKING
+#endif
+
+static const struct block_device_operations rotdisk_fops = {
+	.owner = THIS_MODULE,
+	.open = rotdisk_open,
+};
+
+/* Power */
+
+static __printf(3, 4) int rotdisk_fail(struct rotdisk *d, int err,
+				       const char *fmt, ...)
+{
+	va_list args;
+
+	lockdep_assert_held(&d->mutex);
+
+	va_start(args, fmt);
+	vscnprintf(d->error, sizeof(d->error), fmt, args);
+	va_end(args);
+	pr_err("%s: %s\n", config_item_name(&d->item), d->error);
+	return err;
+}
+
+/* Keeps others from opening the block device, if nobody has it open. */
+static int rotdisk_claim(struct rotdisk *d)
+{
+	lockdep_assert_held(&d->mutex);
+
+	if (d->claimed)
+		return rotdisk_fail(d, -EBUSY, "contents are being loaded, wait for it to end");
+	if (!d->disk) {
+		d->claimed = true;
+		return 0;
+	}
+	mutex_lock(&d->disk->open_mutex);
+	d->claimed = !disk_openers(d->disk);
+	mutex_unlock(&d->disk->open_mutex);
+	if (!d->claimed)
+		return rotdisk_fail(d, -EBUSY, "%s is in use, unmount or close it first",
+				    d->disk->disk_name);
+	return 0;
+}
+
+static void rotdisk_unclaim(struct rotdisk *d)
+{
+	lockdep_assert_held(&d->mutex);
+
+	if (d->disk)
+		mutex_lock(&d->disk->open_mutex);
+	d->claimed = false;
+	if (d->disk)
+		mutex_unlock(&d->disk->open_mutex);
+}
+
+/* The size in force, 0 without a profile. */
+static u64 rotdisk_capacity_pages(struct rotdisk *d)
+{
+	u64 bytes = d->capacity_bytes;
+
+	if (!d->config)
+		return 0;
+	if (!bytes)
+		bytes = d->config->profile.capacity_sectors << SECTOR_SHIFT;
+	return bytes / ROTDISK_PAGE_SIZE;
+}
+
+static int rotdisk_init_model(struct rotdisk *d)
+{
+	struct rotdisk_profile *p = &d->profile;
+	u64 profile_bytes;
+	unsigned long end;
+
+	if (!d->config)
+		return rotdisk_fail(d, -EINVAL, "no profile, write one first");
+	*p = d->config->profile;
+	profile_bytes = p->capacity_sectors << SECTOR_SHIFT;
+	if (d->capacity_bytes > profile_bytes)
+		return rotdisk_fail(d, -EINVAL,
+				    "capacity_bytes must be at most the profile's %llu, not %llu",
+				    profile_bytes, d->capacity_bytes);
+	end = rotdisk_capacity_pages(d);
+	if (xa_find(&d->pages, &end, ULONG_MAX, XA_PRESENT))
+		return rotdisk_fail(d, -EINVAL, "contents reach byte %llu, beyond the capacity",
+				    (u64)end * ROTDISK_PAGE_SIZE);
+	p->capacity_sectors = rotdisk_capacity_pages(d) *
+			      (ROTDISK_PAGE_SIZE / SECTOR_SIZE);
+	if (rotdisk_model_init(&d->model, p))
+		return rotdisk_fail(d, -EINVAL, "no drive can have this profile with %llu sectors",
+				    p->capacity_sectors);
+	return 0;
+}
+
+static int rotdisk_add_disk(struct rotdisk *d)
+{
+	struct gendisk *disk;
+	int err;
+
+	d->index = ida_alloc(&rotdisk_indexes, GFP_KERNEL);
+	if (d->index < 0)
+		return d->index;
+
+	d->tag_set = (struct blk_mq_tag_set) {
+		.ops = &rotdisk_mq_ops,
+		.nr_hw_queues = 1,
+		.queue_depth = d->profile.queue_depth,
+		.numa_node = NUMA_NO_NODE,
+		.cmd_size = sizeof(struct rotdisk_request),
+		.flags = ROTDISK_MQ_FLAGS,
+	};
+	err = blk_mq_alloc_tag_set(&d->tag_set);
+	if (err)
+		goto free_index;
+	disk = rotdisk_alloc_disk(d);
+	if (IS_ERR(disk)) {
+		err = PTR_ERR(disk);
+		goto free_tags;
+	}
+	snprintf(disk->disk_name, DISK_NAME_LEN, "rotdisk%d", d->index);
+	disk->fops = &rotdisk_fops;
+	disk->private_data = d;
+	set_capacity(disk, d->profile.capacity_sectors);
+	d->disk = disk;
+	d->timer_ns = U64_MAX;
+	err = add_disk(disk);
+	if (!err)
+		return 0;
+
+	d->disk = NULL;
+	put_disk(disk);
+free_tags:
+	blk_mq_free_tag_set(&d->tag_set);
+free_index:
+	ida_free(&rotdisk_indexes, d->index);
+	return err;
+}
+
+static int rotdisk_power_on(struct rotdisk *d)
+{
+	int err;
+
+	lockdep_assert_held(&d->mutex);
+
+	if (d->claimed)
+		return rotdisk_fail(d, -EBUSY, "contents are being loaded, wait for it to end");
+	err = rotdisk_init_model(d);
+	if (err)
+		return err;
+	err = rotdisk_add_disk(d);
+	if (err)
+		rotdisk_fail(d, err, "no block device: error %d", err);
+	return err;
+}
+
+/* Safe with the block device open: its users get I/O errors from now on. */
+static void rotdisk_power_off(struct rotdisk *d)
+{
+	struct gendisk *disk = d->disk;
+
+	lockdep_assert_held(&d->mutex);
+
+	del_gendisk(disk);
+	hrtimer_cancel(&d->timer);
+	d->disk = NULL;
+	put_disk(disk);
+	blk_mq_free_tag_set(&d->tag_set);
+	ida_free(&rotdisk_indexes, d->index);
+}
+
+/* configfs attributes */
+
+static ssize_t rotdisk_profile_show(struct config_item *item, char *page)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	ssize_t len = 0;
+
+	mutex_lock(&d->mutex);
+	if (d->config)
+		len = sysfs_emit(page, "%s", d->config->text);
+	mutex_unlock(&d->mutex);
+	return len;
+}
+
+static int rotdisk_set_profile(struct rotdisk *d, const char *page, size_t len)
+{
+	struct rotdisk_config *config;
+	char err[sizeof(d->error)];
+
+	lockdep_assert_held(&d->mutex);
+
+	if (d->disk)
+		return rotdisk_fail(d, -EBUSY, "power is on, write 0 to it first");
+	/* configfs cuts a longer write at this length */
+	if (len >= ROTDISK_PROFILE_MAX - 1)
+		return rotdisk_fail(d, -EINVAL,
+				    "profile must be shorter than %d bytes, strip its comments",
+				    ROTDISK_PROFILE_MAX - 1);
+	config = kzalloc(struct_size(config, text, len + 1), GFP_KERNEL);
+	if (!config)
+		return -ENOMEM;
+	memcpy(config->text, page, len);
+	if (rotdisk_profile_parse(&config->profile, page, len, err,
+				  sizeof(err))) {
+		kfree(config);
+		return rotdisk_fail(d, -EINVAL, "%s", err);
+	}
+	kfree(d->config);
+	d->config = config;
+	return 0;
+}
+
+static ssize_t rotdisk_profile_store(struct config_item *item,
+				     const char *page, size_t len)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	int err;
+
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = rotdisk_set_profile(d, page, len);
+	mutex_unlock(&d->mutex);
+	return err ?: len;
+}
+CONFIGFS_ATTR(rotdisk_, profile);
+
+static ssize_t rotdisk_capacity_bytes_show(struct config_item *item,
+					   char *page)
+{
+	return sysfs_emit(page, "%llu\n", to_rotdisk(item)->capacity_bytes);
+}
+
+static int rotdisk_set_capacity(struct rotdisk *d, const char *page)
+{
+	u64 bytes;
+
+	lockdep_assert_held(&d->mutex);
+
+	if (d->disk)
+		return rotdisk_fail(d, -EBUSY, "power is on, write 0 to it first");
+	if (kstrtou64(page, 0, &bytes) || bytes % ROTDISK_PAGE_SIZE)
+		return rotdisk_fail(d, -EINVAL, "capacity_bytes must be a multiple of %d",
+				    ROTDISK_PAGE_SIZE);
+	d->capacity_bytes = bytes;
+	return 0;
+}
+
+static ssize_t rotdisk_capacity_bytes_store(struct config_item *item,
+					    const char *page, size_t len)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	int err;
+
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = rotdisk_set_capacity(d, page);
+	mutex_unlock(&d->mutex);
+	return err ?: len;
+}
+CONFIGFS_ATTR(rotdisk_, capacity_bytes);
+
+static int rotdisk_parse_bool(struct rotdisk *d, const char *name,
+			      const char *page, bool *on)
+{
+	if (kstrtobool(page, on))
+		return rotdisk_fail(d, -EINVAL, "%s must be 0 or 1", name);
+	return 0;
+}
+
+static ssize_t rotdisk_power_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", !!READ_ONCE(to_rotdisk(item)->disk));
+}
+
+static int rotdisk_set_power(struct rotdisk *d, const char *page)
+{
+	bool on;
+	int err;
+
+	err = rotdisk_parse_bool(d, "power", page, &on);
+	if (err || on == !!d->disk)
+		return err;
+	if (on)
+		return rotdisk_power_on(d);
+	err = rotdisk_claim(d);
+	if (err)
+		return err;
+	rotdisk_power_off(d);
+	rotdisk_unclaim(d);
+	return 0;
+}
+
+static ssize_t rotdisk_power_store(struct config_item *item, const char *page,
+				   size_t len)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	int err;
+
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = rotdisk_set_power(d, page);
+	mutex_unlock(&d->mutex);
+	return err ?: len;
+}
+CONFIGFS_ATTR(rotdisk_, power);
+
+static ssize_t rotdisk_timing_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_rotdisk(item)->timing));
+}
+
+static ssize_t rotdisk_timing_store(struct config_item *item, const char *page,
+				    size_t len)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	bool on;
+	int err;
+
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = rotdisk_parse_bool(d, "timing", page, &on);
+	if (!err) {
+		/* What the model has it finishes in its own time. */
+		spin_lock_bh(&d->lock);
+		WRITE_ONCE(d->timing, on);
+		spin_unlock_bh(&d->lock);
+	}
+	mutex_unlock(&d->mutex);
+	return err ?: len;
+}
+CONFIGFS_ATTR(rotdisk_, timing);
+
+static ssize_t rotdisk_trace_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_rotdisk(item)->tracing));
+}
+
+static ssize_t rotdisk_trace_store(struct config_item *item, const char *page,
+				   size_t len)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	bool on;
+	int err;
+
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = rotdisk_parse_bool(d, "trace", page, &on);
+	if (!err) {
+		if (on)
+			rotdisk_reserve_trace(d);
+		spin_lock_bh(&d->lock);
+		WRITE_ONCE(d->tracing, on);
+		spin_unlock_bh(&d->lock);
+	}
+	mutex_unlock(&d->mutex);
+	return err ?: len;
+}
+CONFIGFS_ATTR(rotdisk_, trace);
+
+static ssize_t rotdisk_device_show(struct config_item *item, char *page)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	ssize_t len = 0;
+
+	mutex_lock(&d->mutex);
+	if (d->disk)
+		len = sysfs_emit(page, "%s\n", d->disk->disk_name);
+	mutex_unlock(&d->mutex);
+	return len;
+}
+CONFIGFS_ATTR_RO(rotdisk_, device);
+
+static ssize_t rotdisk_error_show(struct config_item *item, char *page)
+{
+	struct rotdisk *d = to_rotdisk(item);
+	ssize_t len = 0;
+
+	mutex_lock(&d->mutex);
+	if (d->error[0])
+		len = sysfs_emit(page, "%s\n", d->error);
+	mutex_unlock(&d->mutex);
+	return len;
+}
+CONFIGFS_ATTR_RO(rotdisk_, error);
+
+static struct configfs_attribute *rotdisk_attrs[] = {
+	&rotdisk_attr_profile,
+	&rotdisk_attr_capacity_bytes,
+	&rotdisk_attr_power,
+	&rotdisk_attr_timing,
+	&rotdisk_attr_trace,
+	&rotdisk_attr_device,
+	&rotdisk_attr_error,
+	NULL,
+};
+
+/* debugfs: counters */
+
+static int rotdisk_counters_show(struct seq_file *m, void *v)
+{
+	struct rotdisk_counters counters[ROTDISK_CLASSES];
+	struct rotdisk *d = m->private;
+	int i;
+
+	spin_lock_bh(&d->lock);
+	memcpy(counters, d->counters, sizeof(counters));
+	spin_unlock_bh(&d->lock);
+
+	seq_puts(m, "class\trequests\tsectors\thits\tseek_ns\trotation_ns\ttransfer_ns\twait_ns\n");
+	for (i = 0; i < ROTDISK_CLASSES; i++) {
+		const struct rotdisk_counters *c = &counters[i];
+
+		seq_printf(m, "%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n",
+			   rotdisk_class_names[i], c->requests, c->sectors,
+			   c->hits, c->seek_ns, c->rotation_ns, c->transfer_ns,
+			   c->wait_ns);
+	}
+	return 0;
+}
+
+static int rotdisk_counters_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, rotdisk_counters_show, inode->i_private);
+}
+
+static ssize_t rotdisk_counters_write(struct file *file,
+				      const char __user *buf, size_t len,
+				      loff_t *pos)
+{
+	struct rotdisk *d = ((struct seq_file *)file->private_data)->private;
+
+	spin_lock_bh(&d->lock);
+	memset(d->counters, 0, sizeof(d->counters));
+	spin_unlock_bh(&d->lock);
+	return len;
+}
+
+static const struct file_operations rotdisk_counters_fops = {
+	.owner = THIS_MODULE,
+	.open = rotdisk_counters_open,
+	.read = seq_read,
+	.write = rotdisk_counters_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+/* debugfs: trace */
+
+static void *rotdisk_trace_at(struct rotdisk *d, loff_t pos)
+{
+	if (!pos)
+		return SEQ_START_TOKEN;
+	if (pos > READ_ONCE(d->records))
+		return NULL;
+	return rotdisk_get_record(d, pos - 1);
+}
+
+static void *rotdisk_trace_start(struct seq_file *m, loff_t *pos)
+{
+	struct rotdisk *d = m->private;
+
+	mutex_lock(&d->trace_mutex);
+	return rotdisk_trace_at(d, *pos);
+}
+
+static void *rotdisk_trace_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	return rotdisk_trace_at(m->private, ++*pos);
+}
+
+static void rotdisk_trace_stop(struct seq_file *m, void *v)
+{
+	struct rotdisk *d = m->private;
+
+	mutex_unlock(&d->trace_mutex);
+}
+
+static int rotdisk_trace_show_record(struct seq_file *m, void *v)
+{
+	const struct rotdisk_record *r = v;
+
+	if (v == SEQ_START_TOKEN) {
+		seq_puts(m, "submit_ns\tfinish_ns\tlba\tsectors\top\tmeta\thit\tseek_ns\trotation_ns\ttransfer_ns\n");
+		return 0;
+	}
+	seq_printf(m, "%llu\t%llu\t%llu\t%u\t%c\t%d\t%d\t%llu\t%llu\t%llu\n",
+		   r->submit_ns, r->finish_ns, r->lba, r->sectors,
+		   "RWF"[r->op], r->meta, r->hit, r->seek_ns, r->rotation_ns,
+		   r->transfer_ns);
+	return 0;
+}
+
+static const struct seq_operations rotdisk_trace_seq_ops = {
+	.start = rotdisk_trace_start,
+	.next = rotdisk_trace_next,
+	.stop = rotdisk_trace_stop,
+	.show = rotdisk_trace_show_record,
+};
+
+static int rotdisk_trace_open(struct inode *inode, struct file *file)
+{
+	int err = seq_open(file, &rotdisk_trace_seq_ops);
+
+	if (!err)
+		((struct seq_file *)file->private_data)->private =
+			inode->i_private;
+	return err;
+}
+
+/* The first chunk stays: commands in flight may need it. */
+static void rotdisk_clear_trace(struct rotdisk *d)
+{
+	unsigned long index;
+	void *page;
+
+	mutex_lock(&d->trace_mutex);
+	spin_lock_bh(&d->lock);
+	WRITE_ONCE(d->records, 0);
+	WRITE_ONCE(d->room, min_t(u32, d->room, ROTDISK_CHUNK));
+	d->dropped = 0;
+	spin_unlock_bh(&d->lock);
+	xa_for_each_start(&d->chunks, index, page, 1) {
+		xa_erase(&d->chunks, index);
+		free_page((unsigned long)page);
+	}
+	mutex_unlock(&d->trace_mutex);
+}
+
+static ssize_t rotdisk_trace_write(struct file *file, const char __user *buf,
+				   size_t len, loff_t *pos)
+{
+	rotdisk_clear_trace(((struct seq_file *)file->private_data)->private);
+	return len;
+}
+
+static const struct file_operations rotdisk_trace_fops = {
+	.owner = THIS_MODULE,
+	.open = rotdisk_trace_open,
+	.read = seq_read,
+	.write = rotdisk_trace_write,
+	.llseek = seq_lseek,
+	.release = seq_release,
+};
+
+static int rotdisk_trace_dropped_show(struct seq_file *m, void *v)
+{
+	struct rotdisk *d = m->private;
+	u64 dropped;
+
+	spin_lock_bh(&d->lock);
+	dropped = d->dropped;
+	spin_unlock_bh(&d->lock);
+	seq_printf(m, "%llu\n", dropped);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(rotdisk_trace_dropped);
+
+/* debugfs: contents */
+
+/**
+ * struct rotdisk_contents - the contents file, opened
+ * @d: the disk
+ * @next: index of the first page not read or written yet
+ * @done: bytes of @content the user has read or written
+ * @content: the record the user is in
+ */
+struct rotdisk_contents {
+	struct rotdisk *d;
+	unsigned long next;
+	size_t done;
+	struct rotdisk_content content;
+};
+
+static int rotdisk_contents_open(struct inode *inode, struct file *file)
+{
+	struct rotdisk *d = inode->i_private;
+	struct rotdisk_contents *c = kvzalloc(sizeof(*c), GFP_KERNEL);
+	int err = 0;
+
+	if (!c)
+		return -ENOMEM;
+	if ((file->f_mode & FMODE_READ) && (file->f_mode & FMODE_WRITE)) {
+		err = -EINVAL;
+	} else if (file->f_mode & FMODE_WRITE) {
+		mutex_lock(&d->mutex);
+		d->error[0] = '\0';
+		if (!d->config)
+			err = rotdisk_fail(d, -EINVAL, "no profile, write one first");
+		else
+			err = rotdisk_claim(d);
+		if (!err)
+			rotdisk_free_pages(&d->pages);
+		mutex_unlock(&d->mutex);
+	} else {
+		c->done = sizeof(c->content);
+	}
+	if (err) {
+		kvfree(c);
+		return err;
+	}
+	config_item_get(&d->item);
+	c->d = d;
+	file->private_data = c;
+	return stream_open(inode, file);
+}
+
+static int rotdisk_contents_release(struct inode *inode, struct file *file)
+{
+	struct rotdisk_contents *c = file->private_data;
+	struct rotdisk *d = c->d;
+
+	if (file->f_mode & FMODE_WRITE) {
+		mutex_lock(&d->mutex);
+		if (c->done && c->done < sizeof(c->content))
+			rotdisk_fail(d, -EINVAL,
+				     "contents: %zu bytes of a record after page %lu, the file was cut off",
+				     c->done, c->next);
+		rotdisk_unclaim(d);
+		mutex_unlock(&d->mutex);
+	}
+	config_item_put(&d->item);
+	kvfree(c);
+	return 0;
+}
+
+/* Fetches the next page that is not all zeroes; false at the end. */
+static bool rotdisk_contents_fetch(struct rotdisk_contents *c)
+{
+	void *page;
+
+	for (page = xa_find(&c->d->pages, &c->next, ULONG_MAX, XA_PRESENT);
+	     page;
+	     page = xa_find_after(&c->d->pages, &c->next, ULONG_MAX,
+				  XA_PRESENT)) {
+		if (!memchr_inv(page, 0, ROTDISK_PAGE_SIZE))
+			continue;
+		c->content.index = cpu_to_le64(c->next);
+		memcpy(c->content.data, page, ROTDISK_PAGE_SIZE);
+		c->next++;
+		c->done = 0;
+		return true;
+	}
+	return false;
+}
+
+static ssize_t rotdisk_contents_read(struct file *file, char __user *buf,
+				     size_t len, loff_t *pos)
+{
+	struct rotdisk_contents *c = file->private_data;
+	size_t done = 0;
+	bool more = true;
+
+	while (done < len) {
+		size_t n = min(len - done, sizeof(c->content) - c->done);
+
+		if (!n) {
+			mutex_lock(&c->d->mutex);
+			more = rotdisk_contents_fetch(c);
+			mutex_unlock(&c->d->mutex);
+			if (!more)
+				break;
+			continue;
+		}
+		if (copy_to_user(buf + done, (u8 *)&c->content + c->done, n))
+			return done ?: -EFAULT;
+		c->done += n;
+		done += n;
+	}
+	return done;
+}
+
+static int rotdisk_contents_store(struct rotdisk_contents *c)
+{
+	u64 index = le64_to_cpu(c->content.index);
+	u64 pages = rotdisk_capacity_pages(c->d);
+	void *page;
+
+	lockdep_assert_held(&c->d->mutex);
+
+	if (index >= pages)
+		return rotdisk_fail(c->d, -EINVAL,
+				    "contents: page %llu is beyond the disk's %llu pages",
+				    index, pages);
+	if (index < c->next)
+		return rotdisk_fail(c->d, -EINVAL, "contents: page %llu comes after page %lu",
+				    index, c->next - 1);
+	page = rotdisk_get_page(c->d, index, GFP_KERNEL | __GFP_RETRY_MAYFAIL);
+	if (!page)
+		return rotdisk_fail(c->d, -ENOMEM, "contents: no memory for page %llu",
+				    index);
+	memcpy(page, c->content.data, ROTDISK_PAGE_SIZE);
+	c->next = index + 1;
+	c->done = 0;
+	return 0;
+}
+
+static ssize_t rotdisk_contents_write(struct file *file,
+				      const char __user *buf, size_t len,
+				      loff_t *pos)
+{
+	struct rotdisk_contents *c = file->private_data;
+	size_t done = 0;
+	int err;
+
+	while (done < len) {
+		size_t n = min(len - done, sizeof(c->content) - c->done);
+
+		if (copy_from_user((u8 *)&c->content + c->done, buf + done, n))
+			return -EFAULT;
+		c->done += n;
+		done += n;
+		if (c->done < sizeof(c->content))
+			break;
+		mutex_lock(&c->d->mutex);
+		err = rotdisk_contents_store(c);
+		mutex_unlock(&c->d->mutex);
+		if (err)
+			return err;
+	}
+	return done;
+}
+
+static const struct file_operations rotdisk_contents_fops = {
+	.owner = THIS_MODULE,
+	.open = rotdisk_contents_open,
+	.read = rotdisk_contents_read,
+	.write = rotdisk_contents_write,
+	.release = rotdisk_contents_release,
+};
+
+/* configfs directories */
+
+static void rotdisk_release(struct config_item *item)
+{
+	struct rotdisk *d = to_rotdisk(item);
+
+	rotdisk_free_pages(&d->pages);
+	rotdisk_free_pages(&d->chunks);
+	kfree(d->config);
+	kvfree(d);
+}
+
+static struct configfs_item_operations rotdisk_item_ops = {
+	.release = rotdisk_release,
+};
+
+static const struct config_item_type rotdisk_type = {
+	.ct_owner = THIS_MODULE,
+	.ct_item_ops = &rotdisk_item_ops,
+	.ct_attrs = rotdisk_attrs,
+};
+
+static struct config_item *rotdisk_make_item(struct config_group *group,
+					     const char *name)
+{
+	struct rotdisk *d = kvzalloc(sizeof(*d), GFP_KERNEL);
+
+	if (!d)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&d->mutex);
+	mutex_init(&d->trace_mutex);
+	spin_lock_init(&d->lock);
+	xa_init(&d->pages);
+	xa_init(&d->chunks);
+	rotdisk_init_timer(d);
+	d->timing = true;
+	config_item_init_type_name(&d->item, name, &rotdisk_type);
+
+	d->debugfs = debugfs_create_dir(name, rotdisk_debugfs);
+	debugfs_create_file("counters", 0600, d->debugfs, d,
+			    &rotdisk_counters_fops);
+	debugfs_create_file("trace", 0600, d->debugfs, d, &rotdisk_trace_fops);
+	debugfs_create_file("trace_dropped", 0400, d->debugfs, d,
+			    &rotdisk_trace_dropped_fops);
+	debugfs_create_file("contents", 0600, d->debugfs, d,
+			    &rotdisk_contents_fops);
+	return &d->item;
+}
+
+/* A directory can always be removed, so the disk may be open: pull it out. */
+static void rotdisk_drop_item(struct config_group *group,
+			      struct config_item *item)
+{
+	struct rotdisk *d = to_rotdisk(item);
+
+	debugfs_remove(d->debugfs);
+	mutex_lock(&d->mutex);
+	if (d->disk)
+		rotdisk_power_off(d);
+	mutex_unlock(&d->mutex);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations rotdisk_group_ops = {
+	.make_item = rotdisk_make_item,
+	.drop_item = rotdisk_drop_item,
+};
+
+static const struct config_item_type rotdisk_group_type = {
+	.ct_owner = THIS_MODULE,
+	.ct_group_ops = &rotdisk_group_ops,
+};
+
+static struct configfs_subsystem rotdisk_subsystem = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf = "rotdisk",
+			.ci_type = &rotdisk_group_type,
+		},
+	},
+};
+
+static int __init rotdisk_init(void)
+{
+	int err;
+
+	rotdisk_debugfs = debugfs_create_dir("rotdisk", NULL);
+	config_group_init(&rotdisk_subsystem.su_group);
+	mutex_init(&rotdisk_subsystem.su_mutex);
+	err = configfs_register_subsystem(&rotdisk_subsystem);
+	if (err)
+		debugfs_remove(rotdisk_debugfs);
+	return err;
+}
+
+static void __exit rotdisk_exit(void)
+{
+	configfs_unregister_subsystem(&rotdisk_subsystem);
+	debugfs_remove(rotdisk_debugfs);
+}
+
+module_init(rotdisk_init);
+module_exit(rotdisk_exit);
+
+MODULE_DESCRIPTION("Block devices in memory with the timing of a real disk");
+MODULE_LICENSE("GPL");
