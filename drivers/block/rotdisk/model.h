@@ -119,6 +119,14 @@ struct rotdisk_profile {
 	u32 iops_limit;
 };
 
+/* A place on the medium, see model.c; private to the model. */
+struct rotdisk_place {
+	u64 pos;
+	u32 cylinder;
+	u32 head;
+	u32 angle;
+};
+
 enum rotdisk_op {
 	ROTDISK_READ,
 	ROTDISK_WRITE,
@@ -163,11 +171,8 @@ struct rotdisk_cmd {
 	u8 state;
 	u64 seq;
 	u64 ready_ns;
-	u64 start;
+	struct rotdisk_place place;
 	u64 end;
-	u32 cylinder;
-	u32 head;
-	u32 angle;
 };
 
 /* Derived from struct rotdisk_zone, private to the model. */
@@ -190,14 +195,10 @@ struct rotdisk_segment {
 /* An extent of dirty data in the write cache; private to the model. */
 struct rotdisk_dirty {
 	u64 lba;
-	u64 since_ns;
 	u64 seq;
-	u64 start;
-	u64 end;
 	u32 sectors;
-	u32 cylinder;
-	u32 head;
-	u32 angle;
+	struct rotdisk_place place;
+	u64 end;
 };
 
 /**
@@ -216,7 +217,7 @@ struct rotdisk_model {
 	u64 bus_ns;			/* interface is busy until then */
 
 	u32 rev_ns;
-	u32 track_switch_ns;
+	u32 head_skew_ns;
 	struct rotdisk_zone_map zones[ROTDISK_MAX_ZONES];
 	u64 actuator_ns;		/* actuator is busy until then */
 	s32 segment;			/* segment the head reads into, or -1 */
@@ -227,7 +228,7 @@ struct rotdisk_model {
 	u32 nr_dirty;
 	u32 nr_flushes;
 	u32 nr_blocked;
-	bool destaging;			/* the actuator writes dirty[0] */
+	bool destaging;			/* the actuator is writing dirty[0] */
 	u64 dirty_bytes;
 	u64 idle_ns;			/* last time a command needed it */
 	struct rotdisk_dirty dirty[ROTDISK_MAX_DIRTY];
