@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+# Entry points. Each target does what it says on a fresh Debian machine; what it
+# does is in scripts/, vm/ and tools/testing/btrfs-send/.
+
+FILES ?= 20000
+PROFILE ?= desktop-7200
+WORKLOAD ?= published
+KERNEL ?= 7.2
+BENCH_ARGS ?=
+TESTS ?=
+
+rotdisk := drivers/block/rotdisk
+
+.PHONY: help bench test check kernels clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make bench    install what is needed, build the kernels, time full and'
+	@echo '              incremental sends on a simulated disk and print a table'
+	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
+	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
+	@echo 'make test     all tests; TESTS="vm bench/002" only those'
+	@echo 'make check    style: shellcheck, checkpatch, licences, names'
+	@echo 'make kernels  build the stock and the patched kernel of the virtual machine'
+	@echo 'make clean    remove what was built here (results/ and the cache stay)'
+
+bench:
+	@scripts/install-deps kernel bench
+	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
+	@scripts/send-bench.sh --kernel '$(KERNEL)' --files '$(FILES)' --profile '$(PROFILE)' \
+		--workload '$(WORKLOAD)' $(BENCH_ARGS)
+
+test:
+	@scripts/install-deps kernel bench test
+	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
+	@scripts/check-style
+	@tools/testing/btrfs-send/check $(TESTS)
+
+check:
+	@scripts/install-deps test
+	@scripts/check-style
+
+kernels:
+	@scripts/install-deps kernel
+	@vm/build --kernel '$(KERNEL)' --variant stock
+	@vm/build --kernel '$(KERNEL)' --variant patched
+
+# The disk's timing model as a program: the floor of a set of blocks.
+build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
+	@mkdir -p build
+	$(CC) -O2 -Wall -Wextra -Werror -o $@ $(rotdisk)/sim.c $(rotdisk)/model.c
+
+clean:
+	rm -rf build out

@@ -1,0 +1,1000 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Times full and incremental btrfs sends with a cold cache, on a block device or
+# on a simulated disk in a virtual machine.
+set -euo pipefail
+
+self=$(realpath "${BASH_SOURCE[0]}")
+scripts=$(dirname "$self")
+top=$(dirname "$scripts")
+readonly self scripts top
+
+usage() {
+	cat <<'USAGE'
+usage: scripts/send-bench.sh [OPTION]...
+
+Build a tree of files on a btrfs, take two snapshots and time the full and the
+incremental send with a cold cache. Without --device this happens in a virtual
+machine on a simulated disk and in virtual time.
+
+What is measured:
+  --device DEV          a block device; needs root, and what is on it is lost
+  --erase               destroy a partition table or a file system on it
+  --profile NAME        simulated disk (drivers/block/rotdisk/profiles/; default
+                        desktop-7200)
+  --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
+  --variants LIST       off, stock, patched, or a mode of btrfs.send_prefetch such
+                        as generation; comma separated (default off,stock,patched)
+  --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
+  --memory SIZE         memory of the virtual machine (default 8G)
+  --timeout SECONDS     give a virtual machine up after so long (default 3600)
+
+The tree:
+  --workload NAME       published, aged, or a file like scripts/workloads/published
+  --files N             number of files (default: the workload's)
+  --jobs N              jobs writing them at once
+  --inline-size BYTES   size of each file
+  --update-every N      overwrite a part of every Nth file between the snapshots
+  --grow N              files added between the snapshots (default: files / 4)
+  --nodesize BYTES      size of a tree block
+  --seed N              seed of everything random (default 1)
+  --pace MIN-MAX        pause after each file and job, in milliseconds (0: none)
+  --faithful            as published to the letter: one xfs_io process a file, the
+                        stream to /dev/null (its checksum from one more send)
+
+The send:
+  --samples N           repeat each cold send N times (default 1)
+  --to null|file|receive  where the stream goes; receive: into btrfs receive on a
+                        second disk, and the result is compared with the source
+  --receive-device DEV  that second disk when --device is given
+  --no-data             btrfs send --no-data
+
+Results:
+  --output DIR          directory of this run (default results/<time>...)
+  --format table|json|tsv  what to print (default table)
+  --no-trace            do not keep the trace of the disk's commands
+  --dry-run             print every command, run none
+  --help                this text
+
+Exit status: 0 ok, 1 failed or void (streams differ), 2 usage, 77 cannot run
+here, 128 a virtual machine was lost.
+USAGE
+}
+
+die() {
+	echo "send-bench.sh: $1" >&2
+	exit "${2:-1}"
+}
+
+note() {
+	echo "send-bench.sh: $*" >&2
+}
+
+# Run a command, or only print it.
+run() {
+	if [[ $dry_run == 1 ]]; then
+		printf '%q ' "$@"
+		echo
+	else
+		"$@"
+	fi
+}
+
+# The same, into a file.
+run_to() {
+	local file=$1
+
+	shift
+	if [[ $dry_run == 1 ]]; then
+		printf '%q ' "$@"
+		printf '> %q\n' "$file"
+	else
+		"$@" > "$file"
+	fi
+}
+
+### Options
+
+device=
+erase=0
+profile=desktop-7200
+kernel=
+variants=
+parameters=()
+memory=8G
+timeout=3600
+workload=published
+declare -A override=()
+seed=1
+faithful=0
+samples=1
+to=null
+receive_device=
+no_data=0
+output=
+format=table
+trace=1
+dry_run=0
+# How this script calls itself, see the end of it.
+stage=
+stage_variant=
+stage_dir=
+simulated=0
+progress=0
+
+need() {
+	[[ $# -ge 2 ]] || die "$1 needs a value, see send-bench.sh --help" 2
+}
+
+need_number() {
+	need "$@"
+	[[ $2 =~ ^[0-9]{1,10}$ ]] || die "$1 takes a number, not '$2'" 2
+}
+
+need_positive() {
+	need_number "$@"
+	[[ $((10#$2)) -gt 0 ]] || die "$1 takes a number above 0, not '$2'" 2
+}
+
+arguments=("$@")
+while [[ $# -gt 0 ]]; do
+	case $1 in
+	--device) need "$@"; device=$2; shift 2 ;;
+	--erase) erase=1; shift ;;
+	--profile) need "$@"; profile=$2; shift 2 ;;
+	--kernel) need "$@"; kernel=$2; shift 2 ;;
+	--variants) need "$@"; variants=$2; shift 2 ;;
+	--parameter) need "$@"; parameters+=("$2"); shift 2 ;;
+	--memory) need "$@"; memory=$2; shift 2 ;;
+	--timeout) need_number "$@"; timeout=$2; shift 2 ;;
+	--workload) need "$@"; workload=$2; shift 2 ;;
+	--files) need_positive "$@"; override[FILES]=$2; shift 2 ;;
+	--jobs) need_positive "$@"; override[JOBS]=$2; shift 2 ;;
+	--inline-size) need_positive "$@"; override[INLINE_SIZE]=$2; shift 2 ;;
+	--update-every) need_positive "$@"; override[UPDATE_EVERY]=$2; shift 2 ;;
+	--grow) need_number "$@"; override[GROW]=$2; shift 2 ;;
+	--nodesize) need_positive "$@"; override[NODESIZE]=$2; shift 2 ;;
+	--pace) need "$@"; override[PACE]=$2; shift 2 ;;
+	--seed) need_number "$@"; seed=$2; shift 2 ;;
+	--faithful) faithful=1; shift ;;
+	--samples) need_positive "$@"; samples=$2; shift 2 ;;
+	--to) need "$@"; to=$2; shift 2 ;;
+	--receive-device) need "$@"; receive_device=$2; shift 2 ;;
+	--no-data) no_data=1; shift ;;
+	--output) need "$@"; output=$2; shift 2 ;;
+	--format) need "$@"; format=$2; shift 2 ;;
+	--no-trace) trace=0; shift ;;
+	--dry-run) dry_run=1; shift ;;
+	--help) usage; exit 0 ;;
+	--stage) stage=$2; shift 2 ;;
+	--stage-variant) stage_variant=$2; shift 2 ;;
+	--stage-dir) stage_dir=$2; shift 2 ;;
+	--simulated) simulated=1; shift ;;
+	--progress) progress=1; shift ;;
+	*) die "unknown argument '$1', see send-bench.sh --help" 2 ;;
+	esac
+done
+
+case $to in
+null|file|receive) ;;
+*) die "--to takes null, file or receive, not '$to'" 2 ;;
+esac
+case $format in
+table|json|tsv) ;;
+*) die "--format takes table, json or tsv, not '$format'" 2 ;;
+esac
+for parameter in "${parameters[@]}"; do
+	[[ $parameter =~ ^[a-z_]+=[^[:space:]]+$ ]] ||
+		die "--parameter takes NAME=VALUE, not '$parameter'" 2
+done
+if [[ $simulated == 0 ]]; then
+	if [[ -n $device && $to == receive && -z $receive_device ]]; then
+		die "--to receive on a device needs a second disk: --receive-device" 2
+	fi
+	if [[ -z $device && -n $receive_device ]]; then
+		die "--receive-device goes with --device" 2
+	fi
+fi
+
+# The workload: KEY=value lines, overridden by the options.
+declare -A work=()
+read_workload() {
+	local file=$workload line key
+	local keys='GENERATOR FILES JOBS INLINE_SIZE GROW UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE
+		NODESIZE PUBLISHED_FILES PUBLISHED_SNAP1_LINES PUBLISHED_SNAP2_LINES DIRECTORIES
+		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD'
+
+	[[ $file == */* ]] || file=$scripts/workloads/$workload
+	[[ -r $file && -f $file ]] || die "no workload '$workload': there are $(cd "$scripts/workloads" && echo *), or name a file (with a slash)" 2
+	while IFS= read -r line; do
+		[[ -n $line && $line != '#'* ]] || continue
+		key=${line%%=*}
+		[[ $line == *=* && " ${keys//[[:space:]]/ } " == *" $key "* ]] ||
+			die "$file: '$line' is not one of: ${keys//[[:space:]]/ }" 2
+		work[$key]=${line#*=}
+	done < "$file"
+	case ${work[GENERATOR]:-} in
+	published) keys='FILES JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE NODESIZE' ;;
+	aged) keys='FILES PACE MAX_INLINE NODESIZE DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD' ;;
+	*) die "$file: GENERATOR must be published or aged, not '${work[GENERATOR]:-}'" 2 ;;
+	esac
+	for key in $keys; do
+		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2
+	done
+	for key in "${!override[@]}"; do
+		[[ -n ${work[$key]+x} ]] || die "the workload $workload has no $key to set" 2
+		work[$key]=${override[$key]}
+	done
+	if [[ ${work[GENERATOR]} == published && -z ${work[GROW]:-} ]]; then
+		work[GROW]=$((work[FILES] / 4))
+	fi
+	[[ ${work[PACE]} =~ ^[0-9.]+(-[0-9.]+)?$ ]] || die "the pace is MIN-MAX milliseconds, not '${work[PACE]}'" 2
+	case ${work[NODESIZE]} in
+	4096|8192|16384|32768|65536) ;;
+	*) die "the nodesize is 4096, 8192, 16384, 32768 or 65536, not '${work[NODESIZE]}'" 2 ;;
+	esac
+}
+read_workload
+
+### The disk: a real one, or a simulated one that has a clock of its own
+
+# Turn the simulated disk's timing on or off: while a tree is built the disk
+# answers at once.
+disk_timing() {
+	[[ $simulated == 1 ]] || return 0
+	run "$scripts/rotdisk" timing bench "$1"
+	[[ $to != receive ]] || run "$scripts/rotdisk" timing receive "$1"
+}
+
+# requests and sectors read so far, of a real disk
+disk_stat() {
+	awk '{ print $1, $3 }' "/sys/class/block/$(basename "$device")/stat"
+}
+
+make_simulated_disks() {
+	device=$(run "$scripts/rotdisk" create bench "$stage_dir/profile.conf")
+	if [[ $dry_run == 1 ]]; then
+		echo "$device"
+		device=/dev/rotdisk0
+	fi
+	if [[ $to == receive ]]; then
+		receive_device=$(run "$scripts/rotdisk" create receive "$stage_dir/profile.conf")
+		if [[ $dry_run == 1 ]]; then
+			echo "$receive_device"
+			receive_device=/dev/rotdisk1
+		fi
+	fi
+}
+
+# Refuse a device that is in use or holds something.
+check_device() {
+	local dev=$1 real found='' line name
+
+	[[ -b $dev ]] || die "$dev is not a block device" 2
+	real=$(realpath "$dev")
+	name=$(basename "$real")
+	while IFS= read -r line; do
+		[[ -z $line ]] || found+="  mounted or swapped on: $line"$'\n'
+	done < <(lsblk --noheadings --list --output NAME,MOUNTPOINTS "$real" | awk 'NF > 1')
+	for line in "/sys/class/block/$name/holders"/* "/sys/class/block/$name/$name"*/holders/*; do
+		[[ ! -e $line ]] || found+="  held by: $(basename "$line")"$'\n'
+	done
+	if [[ -n $found ]]; then
+		printf '%s' "$found" >&2
+		die "$dev is in use (above): unmount it and stop what holds it first, --erase does not do that"
+	fi
+	while IFS= read -r line; do
+		[[ -z $line ]] || found+="  signature: $line"$'\n'
+	done < <(wipefs --no-act --noheadings --output TYPE,LABEL,UUID,OFFSET "$real")
+	for line in "/sys/class/block/$name/$name"*/partition; do
+		[[ ! -e $line ]] || found+="  partition: $(basename "$(dirname "$line")")"$'\n'
+	done
+	[[ -n $found ]] || return 0
+	printf '%s' "$found" >&2
+	[[ $erase == 1 ]] ||
+		die "$dev holds what is listed above: give --erase to destroy it"
+	note "--erase: destroying the above on $dev"
+	run wipefs --all --quiet "$real"
+}
+
+# What disk is this? Ask fio, in its own words: JSON.
+measure_device() {
+	local fio=(fio --name=probe "--filename=$device" --readonly --direct=1 --ioengine=libaio
+		--thread --clocksource=clock_gettime --randrepeat=1 --output-format=json)
+
+	note "measuring the device with fio"
+	run_to "$stage_dir/fio-qd1.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=1 --number_ios=300
+	run_to "$stage_dir/fio-qd32.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=32 --number_ios=2000
+	run_to "$stage_dir/fio-seq.json" "${fio[@]}" --rw=read --bs=1m --iodepth=2 --size=256m
+	[[ $dry_run == 0 ]] || return 0
+	jq --slurp '
+		def random: .jobs[0].read | {iops, mean_latency_ns: (.lat_ns.mean | floor)};
+		{randread_qd1: (.[0] | random), randread_qd32: (.[1] | random),
+		 seqread: {bytes_per_second: .[2].jobs[0].read.bw_bytes}}' \
+		"$stage_dir"/fio-{qd1,qd32,seq}.json > "$stage_dir/fio.json"
+}
+
+### The tree
+
+mnt=
+mount_bench() {
+	run mount --types btrfs --options "${1:-defaults}" "$device" "$mnt"
+}
+
+workload_step() {
+	local options=(--seed "$seed" --pace "${work[PACE]}")
+
+	[[ $progress == 0 ]] || options+=(--progress)
+	run "$scripts/bench-workload" "${options[@]}" "$@" "$mnt"
+}
+
+age_step() {
+	workload_step age --round "$1" --count "${work[FILES]}" --directories "${work[DIRECTORIES]}" \
+		--size-min "${work[SIZE_MIN]}" --size-max "${work[SIZE_MAX]}" \
+		--size-skew "${work[SIZE_SKEW]}" --rewrite "${work[REWRITE]}" \
+		--delete "${work[DELETE]}" --rename "${work[RENAME]}" --add "${work[ADD]}"
+	run sync --file-system "$mnt"
+}
+
+# Nodes, leaves and levels of the tree of files as it is on the disk now.
+count_tree() {
+	run sync --file-system "$mnt"
+	run blockdev --flushbufs "$device"
+	run_to "$stage_dir/tree-$1.txt" btrfs inspect-internal dump-tree --tree 5 "$device"
+	[[ $dry_run == 0 ]] || return 0
+	awk '
+		/^(node|leaf) / { printed++ }
+		/^node [0-9]+ level/ && !levels { levels = $4 + 1 }
+		/^(node [0-9]+ level|leaf [0-9]+ items)/ { blocks++ }
+		END { printf "{\"blocks\":%d,\"printed\":%d,\"levels\":%d}\n", blocks, printed, levels ? levels : 1 }
+	' "$stage_dir/tree-$1.txt" > "$stage_dir/tree-$1.json"
+	rm "$stage_dir/tree-$1.txt"
+}
+
+snapshot() {
+	count_tree "$1"
+	run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$1"
+}
+
+build_published() {
+	local each=()
+
+	[[ $faithful == 0 ]] || each=(--faithful)
+	workload_step create --count "${work[FILES]}" --jobs "${work[JOBS]}" \
+		--size "${work[INLINE_SIZE]}" --byte 0xab "${each[@]}"
+	snapshot snap1
+	if [[ ${work[GROW]} -gt 0 ]]; then
+		workload_step create --first "${work[FILES]}" --count "${work[GROW]}" \
+			--jobs "${work[JOBS]}" --size "${work[INLINE_SIZE]}" --byte 0xab "${each[@]}"
+	fi
+	workload_step update --count "${work[FILES]}" --every "${work[UPDATE_EVERY]}" \
+		--size "${work[UPDATE_BYTES]}" --byte 0xcd "${each[@]}"
+	snapshot snap2
+}
+
+build_aged() {
+	local round
+
+	for ((round = 0; round < work[ROUNDS]; round++)); do
+		age_step "$round"
+	done
+	snapshot snap1
+	age_step "${work[ROUNDS]}"
+	snapshot snap2
+}
+
+build_tree() {
+	note "building the tree: ${work[GENERATOR]}, ${work[FILES]} files"
+	disk_timing off
+	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${work[NODESIZE]}" \
+		--metadata dup --uuid 5e1dab1e-0000-4000-8000-000000000001 "$device"
+	mount_bench "max_inline=${work[MAX_INLINE]}"
+	"build_${work[GENERATOR]}"
+	run umount "$mnt"
+	[[ $dry_run == 1 ]] || btrfs --version | awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$stage_dir/btrfs-progs"
+	disk_timing on
+}
+
+### The send
+
+skip() {
+	if [[ $dry_run == 1 ]]; then
+		echo "# skipped: $1"
+		return
+	fi
+	if ! grep --quiet --line-regexp --fixed-strings "$1" "$stage_dir/skipped" 2>/dev/null; then
+		note "skipped: $1"
+		echo "$1" >> "$stage_dir/skipped"
+	fi
+}
+
+# Nothing of the tree is in any memory after this, neither ours nor the drive's.
+make_cold() {
+	local why
+
+	run umount "$mnt"
+	run sync
+	if [[ $dry_run == 1 ]]; then
+		echo 'echo 3 > /proc/sys/vm/drop_caches'
+	else
+		echo 3 > /proc/sys/vm/drop_caches
+	fi
+	run blockdev --flushbufs "$device"
+	if [[ $simulated == 1 ]]; then
+		skip "hdparm -F: the simulated disk takes no ATA commands"
+	elif [[ $dry_run == 1 ]]; then
+		run hdparm -F "$device"
+	elif ! why=$(hdparm -F "$device" 2>&1); then
+		skip "hdparm -F: ${why##*$'\n'}"
+	fi
+	mount_bench
+}
+
+now_ns() {
+	# EPOCHREALTIME has microseconds behind whatever the locale's point is
+	echo "${EPOCHREALTIME/[^0-9]/}000"
+}
+
+# Where the stream goes. Standard input is the stream; leaves its checksum,
+# length and the time of its first byte in files of $work_dir.
+take_stream() {
+	{
+		head --bytes=1 > "$work_dir/first"
+		now_ns > "$work_dir/first_byte"
+		cat "$work_dir/first" -
+	} | tee >(wc --bytes > "$work_dir/bytes") | "$@"
+}
+
+to_sha256() {
+	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256"
+}
+
+to_receive() {
+	tee >(to_sha256_signal) | btrfs receive --quiet "$receive_mnt"
+}
+
+# A process substitution is not waited for: it says itself when it is done.
+to_sha256_signal() {
+	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256.tmp"
+	mv "$work_dir/sha256.tmp" "$work_dir/sha256"
+}
+
+wait_for_file() {
+	while [[ ! -s $1 ]]; do
+		sleep 0.01
+	done
+}
+
+# The timed command. Sets start and end (ns).
+timed_send() {
+	local send=(btrfs send --quiet "${send_options[@]}")
+
+	if [[ $dry_run == 1 ]]; then
+		case $to$faithful in
+		null1) printf '%q ' "${send[@]}"; echo '> /dev/null'; echo '# and once more, cold and untimed, into sha256sum' ;;
+		null0) printf '%q ' "${send[@]}"; echo '| sha256sum' ;;
+		file*) printf '%q ' "${send[@]}" --file "$work_dir/stream"; echo; echo "sha256sum $work_dir/stream" ;;
+		receive*) printf '%q ' "${send[@]}"; printf '| tee >(sha256sum) | btrfs receive %q\n' "$receive_mnt" ;;
+		esac
+		return
+	fi
+	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream}
+	start=$(now_ns)
+	case $to$faithful in
+	null1) "${send[@]}" > /dev/null; end=$(now_ns) ;;
+	null0) "${send[@]}" | take_stream to_sha256; end=$(now_ns) ;;
+	file*) "${send[@]}" --file "$work_dir/stream"; end=$(now_ns)
+		to_sha256 < "$work_dir/stream"
+		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
+		rm "$work_dir/stream" ;;
+	receive*) "${send[@]}" | take_stream to_receive; end=$(now_ns) ;;
+	esac
+}
+
+# The received snapshot must hold what the sent one holds.
+compare_received() {
+	local snap=$1
+
+	run diff --recursive --no-dereference --brief "$mnt/$snap" "$receive_mnt/$snap" ||
+		die "$snap differs after receive (variant $stage_variant)"
+	[[ $dry_run == 0 ]] || return 0
+	list_metadata "$mnt/$snap" > "$work_dir/sent"
+	list_metadata "$receive_mnt/$snap" > "$work_dir/received"
+	cmp "$work_dir/sent" "$work_dir/received" ||
+		die "names, modes or times of $snap differ after receive (variant $stage_variant)"
+}
+
+list_metadata() {
+	(cd "$1" && find . -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
+}
+
+one_send() {
+	local kind=$1 sample=$2 trace_file=null counters before after start=0 end=0
+	local send_options=()
+
+	[[ $no_data == 0 ]] || send_options+=(--no-data)
+	if [[ $kind == incremental ]]; then
+		send_options+=(-p "$mnt/snap1" "$mnt/snap2")
+	else
+		send_options+=("$mnt/snap1")
+	fi
+	note "$stage_variant: $kind send, sample $sample of $samples"
+	make_cold
+	if [[ $simulated == 1 ]]; then
+		run "$scripts/rotdisk" trace bench clear
+		run "$scripts/rotdisk" trace bench on
+		run "$scripts/rotdisk" counters bench --reset
+	fi
+	[[ $dry_run == 1 ]] || before=$(disk_stat)
+	timed_send
+	[[ $dry_run == 1 ]] || after=$(disk_stat)
+	if [[ $simulated == 1 ]]; then
+		run "$scripts/rotdisk" trace bench off
+	fi
+	if [[ $to == receive ]]; then
+		disk_timing off
+		compare_received "$([[ $kind == incremental ]] && echo snap2 || echo snap1)"
+		disk_timing on
+	fi
+	[[ $dry_run == 0 ]] || return 0
+
+	if [[ $faithful == 1 && $to == null ]]; then
+		make_cold
+		btrfs send --quiet "${send_options[@]}" | take_stream to_sha256
+		rm "$work_dir/first_byte"
+	fi
+	wait_for_file "$work_dir/sha256"
+	wait_for_file "$work_dir/bytes"
+	if [[ $simulated == 1 ]]; then
+		"$scripts/rotdisk" counters bench > "$work_dir/counters"
+		counters=$(awk -F '\t' '
+			NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+			$1 ~ /^read_/ {
+				requests += $column["requests"]; sectors += $column["sectors"]
+				hits += $column["hits"]; seek += $column["seek_ns"]
+				rotation += $column["rotation_ns"]; transfer += $column["transfer_ns"]
+			}
+			END {
+				printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,\"seek_ns\":%.0f,\"rotation_ns\":%.0f,\"transfer_ns\":%.0f}",
+					requests, sectors, hits, seek, rotation, transfer
+			}' "$work_dir/counters")
+		if [[ $trace == 1 ]]; then
+			mkdir --parents "$stage_dir/trace"
+			trace_file=trace/$stage_variant-$kind-$sample.tsv.gz
+			"$scripts/rotdisk" trace bench show | gzip --no-name > "$stage_dir/$trace_file"
+			trace_file=\"$trace_file\"
+		fi
+	else
+		counters=$(awk -v before="$before" -v after="$after" 'BEGIN {
+			split(before, b, " "); split(after, a, " ")
+			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":null,\"seek_ns\":null,\"rotation_ns\":null,\"transfer_ns\":null}",
+				a[1] - b[1], a[2] - b[2] }')
+	fi
+	jq --null-input --compact-output --arg variant "$stage_variant" --arg send "$kind" \
+		--argjson sample "$sample" --argjson start "$start" --argjson finish "$end" \
+		--argjson first "$(cat "$work_dir/first_byte" 2>/dev/null || echo null)" \
+		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
+		--arg sha256 "$(cat "$work_dir/sha256")" \
+		--argjson counters "$counters" --argjson trace "$trace_file" '
+		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
+		 first_byte_ns: (if $first then $first - $start else null end),
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace}' \
+		>> "$stage_dir/samples.jsonl"
+}
+
+# A word for btrfs.send_prefetch, or nothing where the variant leaves it alone.
+variant_mode() {
+	case $1 in
+	stock|patched) ;;
+	*) echo "$1" ;;
+	esac
+}
+
+### Stages: what runs where the disk is
+
+work_dir=
+receive_mnt=
+stage_setup() {
+	work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
+	mnt=$work_dir/bench
+	receive_mnt=$work_dir/receive
+	mkdir "$mnt" "$receive_mnt"
+	if [[ $simulated == 1 ]]; then
+		make_simulated_disks
+	fi
+}
+
+stage_build() {
+	if [[ $simulated == 0 ]]; then
+		check_device "$device"
+		[[ -z $receive_device ]] || check_device "$receive_device"
+	fi
+	if [[ $simulated == 1 ]]; then
+		disk_timing on
+	fi
+	measure_device
+	build_tree
+	if [[ $simulated == 1 ]]; then
+		run "$scripts/rotdisk" save bench "$stage_dir/disk"
+	fi
+}
+
+stage_measure() {
+	local sample mode
+
+	if [[ $simulated == 1 ]]; then
+		disk_timing off
+		run "$scripts/rotdisk" load bench "$stage_dir/disk"
+		disk_timing on
+	fi
+	mode=$(variant_mode "$stage_variant")
+	if [[ $simulated == 0 ]]; then
+		set_parameters "$mode"
+	fi
+	check_variant "$mode"
+	mount_bench
+	for ((sample = 1; sample <= samples; sample++)); do
+		if [[ $to == receive ]]; then
+			disk_timing off
+			run_to /dev/null mkfs.btrfs --force --quiet --nodiscard "$receive_device"
+			run mount --types btrfs "$receive_device" "$receive_mnt"
+			disk_timing on
+		fi
+		one_send full "$sample"
+		one_send incremental "$sample"
+		if [[ $to == receive ]]; then
+			run umount "$receive_mnt"
+		fi
+	done
+	run umount "$mnt"
+}
+
+# On this machine's own kernel: module parameters, put back at the end.
+readonly module=/sys/module/btrfs/parameters
+declare -A saved_parameters=()
+set_parameter() {
+	local file=$module/$1
+
+	[[ -w $file ]] || die "the btrfs of this kernel has no parameter $1: only the variant stock can be measured"
+	[[ -n ${saved_parameters[$1]+x} ]] || saved_parameters[$1]=$(< "$file")
+	if [[ $dry_run == 1 ]]; then
+		printf 'echo %q > %q\n' "$2" "$file"
+		return
+	fi
+	echo "$2" > "$file" || die "btrfs.$1 does not take '$2', see the kernel log"
+}
+
+set_parameters() {
+	local parameter
+
+	[[ -z $1 ]] || set_parameter send_prefetch "$1"
+	[[ $stage_variant != stock ]] || return 0
+	for parameter in "${parameters[@]}"; do
+		set_parameter "${parameter%%=*}" "${parameter#*=}"
+	done
+}
+
+# Is this the kernel that the variant names? A patch that was not built in must
+# not be measured as one that gains nothing.
+check_variant() {
+	local is=none
+
+	[[ $dry_run == 0 ]] || return 0
+	if [[ -r $module/send_prefetch ]]; then
+		is=$(< "$module/send_prefetch")
+	fi
+	case $stage_variant in
+	stock) [[ $is == none ]] ;;
+	patched) [[ $is != none ]] ;;
+	*) [[ $is == "$1" ]] ;;
+	esac || die "the variant $stage_variant cannot be measured: btrfs.send_prefetch of this kernel is '$is'"
+}
+
+# shellcheck disable=SC2317  # called by the trap
+stage_cleanup() {
+	local status=$? name
+
+	trap '' INT TERM
+	for name in "${!saved_parameters[@]}"; do
+		echo "${saved_parameters[$name]}" > "$module/$name" || true
+	done
+	if [[ -n $work_dir ]]; then
+		for name in "$mnt" "$receive_mnt"; do
+			if mountpoint --quiet "$name"; then
+				umount "$name" || umount --lazy "$name" || true
+			fi
+		done
+		rm -rf "$work_dir"
+	fi
+	exit "$status"
+}
+
+if [[ -n $stage ]]; then
+	trap stage_cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	stage_setup
+	"stage_$stage"
+	exit 0
+fi
+
+### The whole run
+
+profile_names() {
+	local file
+
+	for file in "$top"/drivers/block/rotdisk/profiles/*.conf; do
+		basename "$file" .conf
+	done | paste --serial --delimiters=' '
+}
+
+if [[ -z $kernel ]]; then
+	kernel=$("$scripts/supported" | head --lines=1)
+fi
+if [[ -z $device ]]; then
+	lane=uml
+	profile_file=$profile
+	[[ $profile == */* ]] || profile_file=$top/drivers/block/rotdisk/profiles/$profile.conf
+	[[ -r $profile_file ]] ||
+		die "no disk profile '$profile': there are $(profile_names)" 2
+	: "${variants:=off,stock,patched}"
+else
+	lane=device
+	profile=
+	profile_file=
+	if [[ $dry_run == 0 && $EUID != 0 ]]; then
+		die "--device needs root"
+	fi
+	[[ -b $device ]] || die "$device is not a block device" 2
+	# The machine's own btrfs may be an untouched one.
+	modprobe btrfs 2>/dev/null || true
+	if [[ -z $variants ]]; then
+		variants=stock
+		[[ ! -e $module/send_prefetch ]] || variants=off,generation,patched
+	fi
+fi
+IFS=, read -r -a variant_list <<< "$variants"
+[[ ${#variant_list[@]} -gt 0 ]] || die "--variants names nothing" 2
+for variant in "${variant_list[@]}"; do
+	[[ $variant =~ ^[a-z0-9-]+$ ]] || die "--variants takes words such as off,stock,patched, not '$variant'" 2
+	[[ $(printf '%s\n' "${variant_list[@]}" | grep --count --line-regexp "$variant") == 1 ]] ||
+		die "--variants names $variant twice" 2
+done
+
+variant_kernel() {
+	[[ $1 == stock ]] && echo stock || echo patched
+}
+
+# Kernel command line of a variant.
+variant_arguments() {
+	local mode parameter line=
+
+	mode=$(variant_mode "$1")
+	[[ -z $mode ]] || line+=" btrfs.send_prefetch=$mode"
+	if [[ $1 != stock ]]; then
+		for parameter in "${parameters[@]}"; do
+			line+=" btrfs.$parameter"
+		done
+	fi
+	echo "$line"
+}
+
+# Lines '@progress DONE TOTAL WHAT' become one line that is written over, on a
+# terminal; everything else passes.
+show_progress() {
+	local line what='' since=0 done_ total rest left
+
+	while IFS= read -r line; do
+		if [[ $line != '@progress '* ]]; then
+			[[ -z $what ]] || printf '\r\033[K'
+			what=
+			printf '%s\n' "$line"
+			continue
+		fi
+		read -r _ done_ total rest <<< "$line"
+		if [[ $rest != "$what" ]]; then
+			what=$rest
+			since=$SECONDS
+		fi
+		left=
+		if [[ $done_ -gt 0 && $SECONDS -gt $since ]]; then
+			left=", $(((SECONDS - since) * (total - done_) / done_)) s left"
+		fi
+		printf '\r\033[K%s: %d of %d%s' "$what" "$done_" "$total" "$left"
+	done
+	[[ -z $what ]] || printf '\r\033[K'
+}
+
+child=
+partial=
+# shellcheck disable=SC2317  # called by the trap
+cleanup() {
+	local status=$?
+
+	trap '' INT TERM HUP
+	if [[ -n $child ]]; then
+		kill -TERM "$child" 2>/dev/null || true
+		wait "$child" 2>/dev/null || true
+	fi
+	if [[ -n $partial ]]; then
+		rm -rf "$partial"
+	fi
+	exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Run a stage where the disk is: here, or in the machine.
+run_stage() {
+	local stage_kernel=$1 append=$2 status=0
+	shift 2
+	local here=(--stage-dir "$partial") command=("$self" "${arguments[@]}" "$@")
+
+	if [[ $progress == 1 ]]; then
+		command+=(--progress)
+	fi
+	if [[ $lane == uml ]]; then
+		here=(--stage-dir /scratch --simulated)
+		command=("$top/vm/run" --kind uml --kernel "$kernel" --variant "$stage_kernel"
+			--memory "$memory" --timeout "$timeout" --scratch "$partial"
+			--append "$append" -- "${command[@]}")
+	fi
+	command+=("${here[@]}")
+	if [[ $dry_run == 1 ]]; then
+		if [[ $lane == uml ]]; then
+			printf '# in the virtual machine:'
+			printf ' %q' "${command[@]}"
+			echo
+			here+=(--device /dev/rotdisk0)
+		fi
+		bash "$self" "${arguments[@]}" "$@" "${here[@]}"
+		return
+	fi
+	# In the background, so that a signal is answered at once.
+	"${command[@]}" 2> >(show_progress >&2) &
+	child=$!
+	wait "$child" || status=$?
+	child=
+	[[ $status == 0 ]] || exit "$status"
+}
+
+progress=0
+if [[ -t 2 && ${TERM:-dumb} != dumb ]]; then
+	progress=1
+fi
+
+name=$(date --utc +%Y%m%dT%H%M%SZ)-$(basename "$workload")-${work[FILES]}-${profile:+$(basename "$profile" .conf)}${device:+$(basename "$device")}
+if [[ -z $output ]]; then
+	output=$top/results/$name
+	while [[ -e $output ]]; do
+		name+=+
+		output=$top/results/$name
+	done
+elif [[ -e $output && -n $(ls --almost-all "$output" 2>/dev/null) ]]; then
+	die "$output exists already and is not empty: name another directory for --output" 2
+fi
+
+if [[ $dry_run == 1 ]]; then
+	partial=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
+else
+	if ! "$scripts/install-deps" bench >&2; then
+		die "what the bench needs is not installed, see above"
+	fi
+	mkdir --parents "$(dirname "$output")"
+	partial=$(dirname "$output")/.$(basename "$output").partial.$$
+	mkdir "$partial"
+fi
+[[ -z $profile_file ]] || cp "$profile_file" "$partial/profile.conf"
+: > "$partial/samples.jsonl"
+
+run_stage stock "" --stage build
+for variant in "${variant_list[@]}"; do
+	run_stage "$(variant_kernel "$variant")" "$(variant_arguments "$variant")" \
+		--stage measure --stage-variant "$variant"
+done
+if [[ $dry_run == 1 ]]; then
+	exit 0
+fi
+rm -f "$partial/disk" "$partial"/fio-*.json
+
+# What was measured, and with what.
+kernels_json() {
+	local variant linux all='{}'
+
+	for variant in "${variant_list[@]}"; do
+		variant=$(variant_kernel "$variant")
+		if [[ $lane == uml ]]; then
+			linux=$("$top/vm/build" --kind uml --kernel "$kernel" --variant "$variant")
+			all=$(jq --arg variant "$variant" --arg build "$(basename "$(dirname "$linux")")" \
+				--arg release "$(< "$(dirname "$linux")/release")" \
+				--arg config "$(sha256sum "$(dirname "$linux")/config" | cut --characters=1-64)" \
+				'.[$variant] = {$release, $build, config_sha256: $config}' <<< "$all")
+		else
+			all=$(jq --arg variant "$variant" --arg release "$(uname --kernel-release)" \
+				'.[$variant] = {$release, build: null, config_sha256: null}' <<< "$all")
+		fi
+	done
+	echo "$all"
+}
+
+series_sha256() {
+	(cd "$top" && { find fs -type f 2>/dev/null; find "$("$scripts/supported" "$kernel" series)" -type f; } |
+		LC_ALL=C sort | xargs sha256sum | sha256sum | cut --characters=1-64)
+}
+
+parameters_json() {
+	local key
+
+	for key in "${!work[@]}"; do
+		[[ $key != PUBLISHED_* ]] || continue
+		printf '%s\t%s\n' "${key,,}" "${work[$key]}"
+	done | LC_ALL=C sort | jq --raw-input --slurp --argjson seed "$seed" --argjson faithful "$faithful" '
+		split("\n") | map(select(length > 0) | split("\t") |
+			{(.[0]): (.[1] | tonumber? // .)}) | add
+		| map_values(.) + {$seed, faithful: ($faithful == 1)}'
+}
+
+write_env() {
+	local commit=null dirty=false source=null disk size rotational=null
+
+	if commit=$(git -C "$top" rev-parse HEAD 2>/dev/null); then
+		commit=\"$commit\"
+		[[ -z $(git -C "$top" status --porcelain 2>/dev/null) ]] || dirty=true
+	else
+		commit=null
+	fi
+	if [[ $lane == uml ]]; then
+		source=$(jq --raw-input . "$top/build/linux-$kernel.version")
+		disk=rotdisk0
+		size=null
+	else
+		disk=$(basename "$(realpath "$device")")
+		size=$(blockdev --getsize64 "$device")
+		rotational=$(cat "/sys/class/block/$disk/queue/rotational" 2>/dev/null || echo null)
+	fi
+	jq --null-input --arg run "$(basename "$output")" --arg date "$(date --utc +%Y-%m-%dT%H:%M:%SZ)" \
+		--argjson commit "$commit" --argjson dirty "$dirty" --arg lane "$lane" \
+		--argjson source "$source" --argjson kernels "$(kernels_json)" \
+		--arg series "$(series_sha256)" --arg profile "$profile" \
+		--arg disk "$disk" --argjson size "$size" --argjson rotational "$rotational" \
+		--arg progs "$(< "$partial/btrfs-progs")" --arg workload "$(basename "$workload")" \
+		--argjson parameters "$(parameters_json)" \
+		--slurpfile snap1 "$partial/tree-snap1.json" --slurpfile snap2 "$partial/tree-snap2.json" \
+		--arg published_files "${work[PUBLISHED_FILES]:-}" \
+		--arg snap1_lines "${work[PUBLISHED_SNAP1_LINES]:-}" \
+		--arg snap2_lines "${work[PUBLISHED_SNAP2_LINES]:-}" \
+		--slurpfile fio "$partial/fio.json" --arg variants "$variants" \
+		--argjson samples "$samples" --arg to "$to" --argjson no_data "$no_data" \
+		--arg module_parameters "${parameters[*]}" --arg memory "$memory" \
+		--rawfile skipped <(cat "$partial/skipped" 2>/dev/null) '
+		{$run, $date, $commit, $dirty, $lane, $source,
+		 kernels: ($kernels | map_values(del(.config_sha256))),
+		 config_sha256: ([$kernels[].config_sha256] | first), series_sha256: $series,
+		 profile: (if $profile == "" then null else $profile | split("/") | last | rtrimstr(".conf") end),
+		 device: {name: $disk, size_bytes: $size, rotational: (if $rotational == null then null else $rotational == 1 end)},
+		 btrfs_progs: $progs, $workload, $parameters,
+		 trees: {snap1: $snap1[0], snap2: $snap2[0]},
+		 published: (if $published_files == "" then null else
+			{files: ($published_files | tonumber), snap1_printed: ($snap1_lines | tonumber),
+			 snap2_printed: ($snap2_lines | tonumber)} end),
+		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to, no_data: ($no_data == 1),
+		 memory: (if $lane == "uml" then $memory else null end),
+		 module_parameters: ($module_parameters | split(" ")),
+		 skipped: ($skipped | split("\n") | map(select(length > 0)))}' > "$partial/env.json"
+}
+
+write_env
+rm -f "$partial"/{fio.json,skipped,btrfs-progs,tree-snap1.json,tree-snap2.json}
+
+# Publish the run as a whole, then judge it.
+[[ ! -d $output ]] || rmdir "$output"
+mv "$partial" "$output"
+partial=
+if [[ $(realpath "$(dirname "$output")") == "$top/results" ]]; then
+	ln --symbolic --force --no-dereference "$(basename "$output")" "$top/results/latest"
+fi
+note "results in $output"
+"$scripts/bench-report" --verify "$output" || exit 1
+"$scripts/bench-report" --format "$format" "$output"
