@@ -793,7 +793,10 @@ static void rotdisk_flash_submit(struct rotdisk_model *m,
 	begin = max(t, *channel);
 	*channel = begin + latency_ns +
 		   rotdisk_rate_ns(rotdisk_bytes(cmd), p->channel_rate);
-	m->bus_ns = max(m->bus_ns, begin) + rotdisk_bus_ns(m, cmd);
+	m->bus_ns = max(m->bus_ns, begin) +
+		    rotdisk_rate_ns(rotdisk_bytes(cmd),
+				    cmd->op == ROTDISK_WRITE ?
+				    p->write_rate : p->interface_rate);
 	rotdisk_done(cmd, max(*channel, m->bus_ns));
 	cmd->transfer_ns = cmd->finish_ns - begin;
 	if (cmd->op == ROTDISK_WRITE)
@@ -817,8 +820,11 @@ int rotdisk_model_init(struct rotdisk_model *m,
 	m->p = *p;
 	m->segment = -1;
 	if (!p->rotational)
-		return p->channels && p->channel_rate ? 0 : -EINVAL;
-	if (!p->rpm || !p->heads || !p->nr_zones)
+		return p->channels && p->channels <= ROTDISK_MAX_CHANNELS &&
+		       p->channel_rate && p->write_rate ? 0 : -EINVAL;
+	if (!p->rpm || !p->heads || !p->nr_zones ||
+	    p->nr_zones > ROTDISK_MAX_ZONES ||
+	    p->segments > ROTDISK_MAX_SEGMENTS)
 		return -EINVAL;
 	m->rev_ns = div_u64(60 * ROTDISK_NSEC, p->rpm);
 	m->head_skew_ns = p->head_switch_ns + p->write_settle_ns;
@@ -926,6 +932,7 @@ enum rotdisk_key_id {
 	KEY_DESTAGE_IDLE_NS,
 	KEY_CHANNELS,
 	KEY_CHANNEL_RATE,
+	KEY_WRITE_RATE,
 	KEY_READ_LATENCY_NS,
 	KEY_WRITE_LATENCY_NS,
 	KEY_FLUSH_LATENCY_NS,
@@ -979,6 +986,8 @@ static const struct rotdisk_key rotdisk_keys[KEY_COUNT] = {
 		"channels", ROTDISK_FLASH, 1, ROTDISK_MAX_CHANNELS },
 	[KEY_CHANNEL_RATE] = {
 		"channel_rate", ROTDISK_FLASH, 1000000, 16 * ROTDISK_NSEC },
+	[KEY_WRITE_RATE] = {
+		"write_rate", ROTDISK_FLASH, 1000000, 16 * ROTDISK_NSEC },
 	[KEY_READ_LATENCY_NS] = {
 		"read_latency_ns", ROTDISK_FLASH, 0, 10 * ROTDISK_NSEC },
 	[KEY_WRITE_LATENCY_NS] = {
@@ -1320,6 +1329,7 @@ static void rotdisk_fill(struct rotdisk_profile *p, const u64 *values)
 	p->destage_idle_ns = values[KEY_DESTAGE_IDLE_NS];
 	p->channels = values[KEY_CHANNELS];
 	p->channel_rate = values[KEY_CHANNEL_RATE];
+	p->write_rate = values[KEY_WRITE_RATE];
 	p->read_latency_ns = values[KEY_READ_LATENCY_NS];
 	p->write_latency_ns = values[KEY_WRITE_LATENCY_NS];
 	p->flush_latency_ns = values[KEY_FLUSH_LATENCY_NS];

@@ -81,6 +81,7 @@ struct rotdisk_point {
  * Without:
  * @channels: operations in progress at once
  * @channel_rate: bytes a second of one channel
+ * @write_rate: bytes a second of all channels together, for writes
  * @read_latency_ns: time a read takes apart from its transfer
  * @write_latency_ns: time a write takes apart from its transfer
  * @flush_latency_ns: time a flush or the FUA part of a write takes
@@ -113,6 +114,7 @@ struct rotdisk_profile {
 
 	u32 channels;
 	u64 channel_rate;
+	u64 write_rate;
 	u64 read_latency_ns;
 	u64 write_latency_ns;
 	u64 flush_latency_ns;
