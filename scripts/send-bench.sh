@@ -336,19 +336,36 @@ age_step() {
 	run sync --file-system "$mnt"
 }
 
+# All of a tree, a subtree of the root node a process: the tool keeps every block
+# it has read in memory, and a process of User Mode Linux needs one mapping of
+# the host for each of its pages, of which 65,530 is the usual limit.
+dump_tree() {
+	local root child children
+
+	root=$(btrfs inspect-internal dump-tree --roots "$device" |
+		awk '/^fs tree key/ { print $(NF - 2) }')
+	[[ $root =~ ^[0-9]+$ ]] || die "btrfs inspect-internal dump-tree --roots does not name the fs tree of $device"
+	children=$(btrfs inspect-internal dump-tree --block "$root" "$device" |
+		tee >(cat >&3) | awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
+	for child in $children; do
+		btrfs inspect-internal dump-tree --follow --block "$child" "$device" >&3
+	done
+}
+
 # Nodes, leaves and levels of the tree of files as it is on the disk now.
 count_tree() {
 	run sync --file-system "$mnt"
 	run blockdev --flushbufs "$device"
-	run_to "$stage_dir/tree-$1.txt" btrfs inspect-internal dump-tree --tree 5 "$device"
-	[[ $dry_run == 0 ]] || return 0
-	awk '
+	if [[ $dry_run == 1 ]]; then
+		echo "# nodes and leaves, a child of the root at a time: btrfs inspect-internal dump-tree --follow --block BLOCK $device"
+		return
+	fi
+	{ dump_tree 3>&1 >&2; } | LC_ALL=C awk '
 		/^(node|leaf) / { printed++ }
-		/^node [0-9]+ level/ && !levels { levels = $4 + 1 }
+		/^node [0-9]+ level/ && $4 >= levels { levels = $4 + 1 }
 		/^(node [0-9]+ level|leaf [0-9]+ items)/ { blocks++ }
 		END { printf "{\"blocks\":%d,\"printed\":%d,\"levels\":%d}\n", blocks, printed, levels ? levels : 1 }
-	' "$stage_dir/tree-$1.txt" > "$stage_dir/tree-$1.json"
-	rm "$stage_dir/tree-$1.txt"
+	' > "$stage_dir/tree-$1.json"
 }
 
 snapshot() {
