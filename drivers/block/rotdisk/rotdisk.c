@@ -36,8 +36,10 @@ static_assert(PAGE_SIZE == ROTDISK_PAGE_SIZE);
 #define ROTDISK_MAX_SEGMENTS_HW	168
 #define ROTDISK_MAX_SECTORS_HW	65535
 
-/* Commands a trace holds before it drops, some 120 MB of memory. */
-#define ROTDISK_TRACE_MAX	(2U << 20)
+static unsigned int trace_limit = 2U << 20;
+module_param(trace_limit, uint, 0644);
+MODULE_PARM_DESC(trace_limit,
+		 "commands a trace holds, of 56 bytes each, before it drops more (default 2097152)");
 
 struct rotdisk_config {
 	struct rotdisk_profile profile;
@@ -251,7 +253,7 @@ static void rotdisk_reserve_trace(struct rotdisk *d)
 
 	mutex_lock(&d->trace_mutex);
 	while (d->room - READ_ONCE(d->records) < ROTDISK_MAX_DEPTH &&
-	       d->room + ROTDISK_CHUNK <= ROTDISK_TRACE_MAX) {
+	       d->room < READ_ONCE(trace_limit)) {
 		void *page = (void *)__get_free_page(GFP_NOIO | __GFP_NORETRY |
 						     __GFP_NOWARN);
 
@@ -280,7 +282,7 @@ static void rotdisk_trace(struct rotdisk *d, const struct rotdisk_cmd *cmd)
 {
 	lockdep_assert_held(&d->lock);
 
-	if (d->records == d->room) {
+	if (d->records == d->room || d->records >= READ_ONCE(trace_limit)) {
 		d->dropped++;
 		return;
 	}
