@@ -1213,10 +1213,13 @@ static int rotdisk_parse_line(struct rotdisk_parser *parser)
 	parser->line++;
 	if (!line.len)
 		return 0;
-	for (i = 0; i < line.len; i++)
-		if (line.at[i] < ' ' && line.at[i] != '\t')
+	for (i = 0; i < line.len; i++) {
+		u8 c = line.at[i];
+
+		if ((c < ' ' || c > '~') && c != '\t')
 			return rotdisk_error(parser,
-				     "control character in the text");
+					     "only printable ASCII is allowed outside comments");
+	}
 	parser->value = line;
 	parser->name = rotdisk_strip(rotdisk_cut(&parser->value, '='));
 	if (parser->name.at + parser->name.len == line.at + line.len)
