@@ -531,8 +531,9 @@ static bool check_row(const char *path, int line, char *row)
 		    line, field[0], field[2]);
 	i = measured >= expected * (1 - tolerance / 100) &&
 	    measured <= expected * (1 + tolerance / 100);
-	printf("%s\t%.4g\t%s\t%s\t%s\t%s\n", field[0], measured, field[1],
-	       field[2], field[3], i ? "ok" : "FAIL");
+	printf(measured < 10000 ? "%s\t%.4g" : "%s\t%.0f", field[0], measured);
+	printf("\t%s\t%s\t%s\t%s\n", field[1], field[2], field[3],
+	       i ? "ok" : "FAIL");
 	return i;
 }
 
