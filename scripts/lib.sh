@@ -1,0 +1,102 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# What the tools that get and make source trees share. Sourced by them, with
+# "tool" and "top" set.
+
+export LC_ALL=C
+
+work=""		# this run's temporary directory
+child=""	# the long-running command of the moment
+failure=""	# the last line if a command fails that no one looks after
+
+# shellcheck disable=SC2154 # tool is set by who sources this
+say() {
+	printf '%s: %s\n' "$tool" "$*" >&2
+}
+
+die() {
+	failure=""
+	say "$@"
+	exit 1
+}
+
+usage_error() {
+	say "$1, see --help"
+	exit 2
+}
+
+cleanup() {
+	local status=$?
+
+	if [[ -n "$child" ]]; then
+		kill "$child" 2>/dev/null || true
+		wait "$child" 2>/dev/null || true
+	fi
+	if [[ -n "$work" ]]; then
+		rm --recursive --force "$work" || true
+	fi
+	if (( status && status < 128 )) && [[ -n "$failure" ]]; then
+		say "$failure"
+	fi
+}
+trap cleanup EXIT
+
+# Run a long command so that a signal stops it together with the script.
+run() {
+	local status=0
+
+	"$@" &
+	child=$!
+	wait "$child" || status=$?
+	child=""
+	return "$status"
+}
+
+# The same for a command that may complain about each of many files: its first
+# complaints are enough, and it is stopped by then.
+run_brief() {
+	local status=0 errors brief
+
+	exec {errors}> >(exec head --lines=3 >&2)
+	brief=$!
+	run "$@" 2>&"$errors" || status=$?
+	exec {errors}>&-
+	wait "$brief" || true
+	# 141: nobody listened to its complaints any more.
+	(( status != 141 )) || status=1
+	return "$status"
+}
+
+# Hold a lock until this run and all it started have ended.
+lock() {
+	local file="$1" what="$2" fd
+
+	exec {fd}<>"$file" || die "cannot write '$file'"
+	if ! flock --nonblock "$fd"; then
+		say "waiting for another run to finish $what"
+		flock "$fd"
+	fi
+}
+
+# Whether a directory has room for a number of MiB; says so if not.
+has_room() {
+	local dir="$1" size="$2" free
+
+	free="$(df --output=avail --block-size=1M "$dir" | tail --lines=1)"
+	if (( free < size )); then
+		say "$dir has ${free// /} MiB free, $size are needed, make room"
+		return 1
+	fi
+}
+
+# Let nothing of the caller's git reach a repository we look into or make:
+# neither the one we may be called from, nor identity, hooks or settings.
+isolate_git() {
+	local name
+
+	for name in "${!GIT_@}"; do
+		unset "$name"
+	done
+	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_ATTR_NOSYSTEM=1
+	export GIT_OPTIONAL_LOCKS=0
+}
