@@ -209,6 +209,7 @@ struct rotdisk_dirty {
  * Some 10 KiB: embed it or allocate it, never put it on a kernel stack.
  */
 struct rotdisk_model {
+	/* private: */
 	struct rotdisk_profile p;
 	bool in_order;			/* serve by submission, for the floor */
 	u64 now_ns;
