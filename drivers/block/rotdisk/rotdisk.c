@@ -778,8 +778,11 @@ CONFIGFS_ATTR(rotdisk_, capacity_bytes);
 static int rotdisk_parse_bool(struct rotdisk *d, const char *name,
 			      const char *page, bool *on)
 {
-	if (kstrtobool(page, on))
+	unsigned int value;
+
+	if (kstrtouint(page, 10, &value) || value > 1)
 		return rotdisk_fail(d, -EINVAL, "%s must be 0 or 1", name);
+	*on = value;
 	return 0;
 }
 
