@@ -1132,8 +1132,8 @@ static int rotdisk_contents_release(struct inode *inode, struct file *file)
 		mutex_lock(&d->mutex);
 		if (c->done && c->done < sizeof(c->content))
 			rotdisk_fail(d, -EINVAL,
-				     "contents: %zu bytes of a record after page %lu, the file was cut off",
-				     c->done, c->next);
+				     "contents: cut off, the last record has %zu bytes only",
+				     c->done);
 		rotdisk_unclaim(d);
 		mutex_unlock(&d->mutex);
 	}
