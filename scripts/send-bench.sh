@@ -67,7 +67,7 @@ die() {
 }
 
 note() {
-	echo "send-bench.sh: $*" >&2
+	[[ $dry_run == 1 ]] || echo "send-bench.sh: $*" >&2
 }
 
 # Run a command, or only print it.
@@ -490,7 +490,7 @@ timed_send() {
 		case $to$faithful in
 		null1) printf '%q ' "${send[@]}"; echo '> /dev/null'; echo '# and once more, cold and untimed, into sha256sum' ;;
 		null0) printf '%q ' "${send[@]}"; echo '| sha256sum' ;;
-		file*) printf '%q ' "${send[@]}" --file "$work_dir/stream"; echo; echo "sha256sum $work_dir/stream" ;;
+		file*) printf '%q ' "${send[@]}" -f "$work_dir/stream"; echo; echo "sha256sum $work_dir/stream" ;;
 		receive*) printf '%q ' "${send[@]}"; printf '| tee >(sha256sum) | btrfs receive %q\n' "$receive_mnt" ;;
 		esac
 		return
@@ -500,7 +500,7 @@ timed_send() {
 	case $to$faithful in
 	null1) "${send[@]}" > /dev/null; end=$(now_ns) ;;
 	null0) "${send[@]}" | take_stream to_sha256; end=$(now_ns) ;;
-	file*) "${send[@]}" --file "$work_dir/stream"; end=$(now_ns)
+	file*) "${send[@]}" -f "$work_dir/stream"; end=$(now_ns)
 		to_sha256 < "$work_dir/stream"
 		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
 		rm "$work_dir/stream" ;;
@@ -508,11 +508,13 @@ timed_send() {
 	esac
 }
 
-# The received snapshot must hold what the sent one holds.
+# The received snapshot must hold what the sent one holds. snap1 lies in the
+# subvolume that snap2 was made of and left an empty directory of its name in
+# snap2, which is no item of that tree and not sent.
 compare_received() {
 	local snap=$1
 
-	run diff --recursive --no-dereference --brief "$mnt/$snap" "$receive_mnt/$snap" ||
+	run diff --recursive --no-dereference --brief --exclude=snap1 "$mnt/$snap" "$receive_mnt/$snap" ||
 		die "$snap differs after receive (variant $stage_variant)"
 	[[ $dry_run == 0 ]] || return 0
 	list_metadata "$mnt/$snap" > "$work_dir/sent"
@@ -522,7 +524,9 @@ compare_received() {
 }
 
 list_metadata() {
-	(cd "$1" && find . -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
+	(cd "$1" && find . -path ./snap1 -prune \
+		-o -type d -printf '%p %y %m %U %G %T@\n' \
+		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
 
 one_send() {
@@ -546,6 +550,7 @@ one_send() {
 	timed_send
 	[[ $dry_run == 1 ]] || after=$(disk_stat)
 	if [[ $simulated == 1 ]]; then
+		run_to "$work_dir/counters" "$scripts/rotdisk" counters bench
 		run "$scripts/rotdisk" trace bench off
 	fi
 	if [[ $to == receive ]]; then
@@ -563,7 +568,6 @@ one_send() {
 	wait_for_file "$work_dir/sha256"
 	wait_for_file "$work_dir/bytes"
 	if [[ $simulated == 1 ]]; then
-		"$scripts/rotdisk" counters bench > "$work_dir/counters"
 		counters=$(awk -F '\t' '
 			NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
 			$1 ~ /^read_/ {
@@ -1015,3 +1019,6 @@ fi
 note "results in $output"
 "$scripts/bench-report" --verify "$output" || exit 1
 "$scripts/bench-report" --format "$format" "$output"
+"$scripts/bench-report" --format svg --output "$output/head.svg" "$output"
+"$scripts/bench-report" --format html --output "$output/report.html" "$output"
+note "the disk's head: $output/head.svg, with the table: $output/report.html"
