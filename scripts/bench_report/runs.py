@@ -57,7 +57,7 @@ class Run:
         return [s for s in self.samples if s["send"] == send and s["variant"] == variant]
 
     def check_complete(self):
-        """Every variant that was asked for has every sample of every send."""
+        """Every variant asked for has every sample of every send, with its trace."""
         variants = self.env.get("variants")
         count = self.env.get("samples")
         if not isinstance(variants, list) or not all(isinstance(v, str) for v in variants):
@@ -73,6 +73,10 @@ class Run:
                         f"{self.file('samples.jsonl')}: the {send} send of the variant "
                         f"{printable(variant)} has {len(found)} samples, not {count} numbered "
                         f"from 1: the run is damaged")
+
+        for sample in self.samples:
+            if sample["trace"] and not os.path.isfile(self.file(sample["trace"])):
+                raise ReportError(f"{self.file(sample['trace'])} is missing, the run is damaged")
 
     def check_streams(self):
         """Each send must have sent the same bytes, whatever the variant."""

@@ -42,8 +42,6 @@ def read_trace(run, sample):
                 fields = dict(zip(names, line.rstrip("\n").split("\t")))
                 if fields["op"] == "R":
                     reads.append(Read(fields))
-    except FileNotFoundError:
-        raise ReportError(f"{path} is missing, the run is damaged") from None
     except (KeyError, ValueError):
         raise ReportError(f"{path} line {number}: not a command of the disk, "
                           "the run is damaged") from None
