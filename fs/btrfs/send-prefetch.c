@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads ahead the tree blocks a send operation is going to read.
+ *
+ * A send walks the commit root of its send root, and an incremental one that of
+ * the parent root beside it, in key order. A child pointer that stands in both
+ * trees with the same key, block number and generation is shared and skipped,
+ * every other child of either tree is read. So a second pair of cursors that
+ * follows the same rule on nodes only, with level 1 in the role of level 0,
+ * knows exactly what will be read without reading a single leaf.
+ *
+ * The blocks these cursors meet form the window: a ring in key order, which is
+ * the order in which the walk needs them. Whenever half of the window was used
+ * it is filled up again, and the reads not yet submitted are sorted by bytenr
+ * and submitted in one direction, like a lift. Each block of the window is
+ * pinned until the walk has passed its key.
+ *
+ * Everything here runs in the task of the send, under commit_root_sem, and with
+ * no transaction of a relocation committed since the last (re)start: that is
+ * what makes the block number and generation of a pointer belong together.
+ */
+
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/sort.h>
+#include "messages.h"
+#include "ctree.h"
+#include "accessors.h"
+#include "disk-io.h"
+#include "extent_io.h"
+#include "fs.h"
+#include "locking.h"
+#include "volumes.h"
+#include "send-prefetch.h"
+
+/* Reads in flight above which a walk that has what it needs is not held up. */
+#define PREFETCH_DEPTH			32
+/* Nodes of level 1 and above read ahead at once, for the cursors' own sake. */
+#define PREFETCH_MIN_NODES		4
+#define PREFETCH_MAX_NODES		64
+
+static unsigned long long send_prefetch_window;
+
+/* One block of the window, numbered by its place in the order of keys. */
+struct prefetch_block {
+	struct btrfs_tree_block_readahead ra;
+	bool submitted;
+};
+
+/* Looks ahead in one of the two trees, down to level 1. */
+struct prefetch_cursor {
+	struct btrfs_root *root;
+	/* The node of the root level is a clone, as that of the walk itself. */
+	struct extent_buffer *nodes[BTRFS_MAX_LEVEL];
+	int slots[BTRFS_MAX_LEVEL];
+	/* Slot up to which the children of a node were read ahead. */
+	int ahead[BTRFS_MAX_LEVEL];
+	struct btrfs_key key;
+	int level;
+	int root_level;
+	/* There is nothing (more) to see in this tree. */
+	bool end;
+};
+
+struct btrfs_send_prefetch {
+	struct btrfs_fs_info *fs_info;
+	struct prefetch_cursor cursors[2];
+	u64 last_reloc_trans;
+	/* Between a successful restart and the end or the first error. */
+	bool running;
+
+	/* The window: blocks head to tail - 1, at index & (ring_size - 1). */
+	struct prefetch_block *ring;
+	u32 ring_size;
+	u32 max_blocks;
+	u32 head;
+	u32 tail;
+	bool filling;
+
+	/* Numbers of the blocks to submit, from next on sorted for one sweep. */
+	u32 *queue;
+	u32 queue_len;
+	u32 queue_next;
+	bool queue_sorted;
+	u64 sweep;
+
+	/* Numbers of the blocks submitted last, some may be finished. */
+	u32 inflight[PREFETCH_DEPTH];
+	u32 nr_inflight;
+	u32 depth;
+
+	u32 max_nodes;
+	struct btrfs_tree_block_readahead nodes[PREFETCH_MAX_NODES];
+};
+
+static struct prefetch_block *block_at(const struct btrfs_send_prefetch *p, u32 nr)
+{
+	return &p->ring[nr & (p->ring_size - 1)];
+}
+
+static bool in_window(const struct btrfs_send_prefetch *p, u32 nr)
+{
+	return nr - p->head < p->tail - p->head;
+}
+
+static bool block_in_flight(const struct prefetch_block *block)
+{
+	return block->ra.eb && test_bit(EXTENT_BUFFER_READING, &block->ra.eb->bflags);
+}
+
+/*
+ * Somebody waits for the semaphore, the cpu or our end: leave as soon as
+ * possible, the walk drops the semaphore and comes back.
+ */
+static bool must_leave(const struct btrfs_send_prefetch *p)
+{
+	return rwsem_is_contended(&p->fs_info->commit_root_sem) ||
+	       need_resched() || fatal_signal_pending(current);
+}
+
+/* May blocks be read through the commit roots now? */
+static bool may_read(const struct btrfs_send_prefetch *p)
+{
+	lockdep_assert_held_read(&p->fs_info->commit_root_sem);
+
+	/*
+	 * While a relocation runs, blocks of our roots may have been freed in
+	 * the running transaction and be reused as soon as it is committed.
+	 * btrfs_init_new_buffer() does not wait for reads in flight.
+	 */
+	return p->fs_info->last_reloc_trans == p->last_reloc_trans &&
+	       !test_bit(BTRFS_FS_RELOC_RUNNING, &p->fs_info->flags);
+}
+
+static void init_readahead(struct btrfs_tree_block_readahead *ra,
+			   const struct extent_buffer *node, int slot)
+{
+	ra->bytenr = btrfs_node_blockptr(node, slot);
+	ra->generation = btrfs_node_ptr_generation(node, slot);
+	ra->owner_root = btrfs_header_owner(node);
+	ra->level = btrfs_header_level(node) - 1;
+	btrfs_node_key_to_cpu(node, &ra->first_key, slot);
+	ra->eb = NULL;
+}
+
+/* Cursors */
+
+static void release_cursor(struct prefetch_cursor *cur)
+{
+	for (int level = 0; level < BTRFS_MAX_LEVEL; level++) {
+		free_extent_buffer(cur->nodes[level]);
+		cur->nodes[level] = NULL;
+	}
+	cur->end = true;
+}
+
+/* Go to the next child pointer, up the tree where a node has no more. */
+static void cursor_next(struct prefetch_cursor *cur)
+{
+	cur->slots[cur->level]++;
+	while (cur->slots[cur->level] >= btrfs_header_nritems(cur->nodes[cur->level])) {
+		if (cur->level == cur->root_level) {
+			cur->end = true;
+			return;
+		}
+		free_extent_buffer(cur->nodes[cur->level]);
+		cur->nodes[cur->level] = NULL;
+		cur->level++;
+		cur->slots[cur->level]++;
+	}
+	btrfs_node_key_to_cpu(cur->nodes[cur->level], &cur->key, cur->slots[cur->level]);
+}
+
+/* Enter the node the cursor points to. */
+static int cursor_down(struct prefetch_cursor *cur)
+{
+	struct extent_buffer *parent = cur->nodes[cur->level];
+	struct extent_buffer *eb;
+
+	ASSERT(cur->level > 1);
+	eb = btrfs_read_node_slot(parent, cur->slots[cur->level]);
+	if (IS_ERR(eb))
+		return PTR_ERR(eb);
+	cur->level--;
+	cur->nodes[cur->level] = eb;
+	cur->slots[cur->level] = 0;
+	cur->ahead[cur->level] = 0;
+	btrfs_node_key_to_cpu(eb, &cur->key, 0);
+	return 0;
+}
+
+static bool same_child(const struct extent_buffer *left, int left_slot,
+		       const struct extent_buffer *right, int right_slot)
+{
+	return btrfs_node_blockptr(left, left_slot) ==
+	       btrfs_node_blockptr(right, right_slot) &&
+	       btrfs_node_ptr_generation(left, left_slot) ==
+	       btrfs_node_ptr_generation(right, right_slot);
+}
+
+/*
+ * Position a cursor at the child of level 0 that holds @key, or at the first
+ * one of all if there is no key.
+ */
+static int cursor_seek(struct prefetch_cursor *cur, const struct btrfs_key *key)
+{
+	struct extent_buffer *root_node = cur->root->commit_root;
+
+	cur->root_level = btrfs_header_level(root_node);
+	cur->level = cur->root_level;
+	cur->end = (cur->root_level == 0);
+	if (cur->end)
+		return 0;
+
+	/* Snapshotting the root may free the node, see btrfs_compare_trees(). */
+	cur->nodes[cur->level] = btrfs_clone_extent_buffer(root_node);
+	if (!cur->nodes[cur->level])
+		return -ENOMEM;
+	cur->slots[cur->level] = 0;
+	cur->ahead[cur->level] = 0;
+
+	while (key) {
+		const struct extent_buffer *eb = cur->nodes[cur->level];
+		int slot;
+		int ret;
+
+		ret = btrfs_bin_search(eb, 0, key, &slot);
+		if (ret < 0)
+			return ret;
+		if (ret && slot > 0)
+			slot--;
+		cur->slots[cur->level] = slot;
+		cur->ahead[cur->level] = slot;
+		if (cur->level == 1)
+			break;
+		ret = cursor_down(cur);
+		if (ret < 0)
+			return ret;
+	}
+	btrfs_node_key_to_cpu(cur->nodes[cur->level], &cur->key, cur->slots[cur->level]);
+	return 0;
+}
+
+static int cmp_readahead(const void *a, const void *b)
+{
+	const struct btrfs_tree_block_readahead *ra = a;
+	const struct btrfs_tree_block_readahead *rb = b;
+
+	return (ra->bytenr > rb->bytenr) - (ra->bytenr < rb->bytenr);
+}
+
+/*
+ * Before a cursor enters a node of level 1 or above: read ahead that node and
+ * the next ones not shared, of both trees, so that one wait brings many.
+ */
+static void read_nodes_ahead(struct btrfs_send_prefetch *p, int level)
+{
+	const struct extent_buffer *nodes[2];
+	int slots[2];
+	int nritems[2];
+	int nr = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const struct prefetch_cursor *cur = &p->cursors[i];
+
+		nodes[i] = (!cur->end && level <= cur->root_level) ? cur->nodes[level] : NULL;
+		nritems[i] = nodes[i] ? btrfs_header_nritems(nodes[i]) : 0;
+		/* A cursor that is below this level has read its node there. */
+		slots[i] = nodes[i] ? cur->slots[level] + (cur->level < level) : 0;
+	}
+
+	while (nr < p->max_nodes) {
+		struct btrfs_key keys[2];
+		int cmp;
+
+		if (slots[0] >= nritems[0] && slots[1] >= nritems[1])
+			break;
+		for (int i = 0; i < 2; i++) {
+			if (slots[i] < nritems[i])
+				btrfs_node_key_to_cpu(nodes[i], &keys[i], slots[i]);
+		}
+		if (slots[0] >= nritems[0])
+			cmp = 1;
+		else if (slots[1] >= nritems[1])
+			cmp = -1;
+		else
+			cmp = btrfs_comp_cpu_keys(&keys[0], &keys[1]);
+
+		if (cmp == 0 && same_child(nodes[0], slots[0], nodes[1], slots[1])) {
+			slots[0]++;
+			slots[1]++;
+			continue;
+		}
+		for (int i = 0; i < 2; i++) {
+			struct prefetch_cursor *cur = &p->cursors[i];
+
+			if ((i == 0 && cmp > 0) || (i == 1 && cmp < 0))
+				continue;
+			if (slots[i] >= cur->ahead[level] && nr < PREFETCH_MAX_NODES) {
+				init_readahead(&p->nodes[nr++], nodes[i], slots[i]);
+				cur->ahead[level] = slots[i] + 1;
+			}
+			slots[i]++;
+		}
+	}
+
+	sort(p->nodes, nr, sizeof(p->nodes[0]), cmp_readahead, NULL);
+	btrfs_readahead_tree_blocks(p->fs_info, p->nodes, nr);
+	for (int i = 0; i < nr; i++)
+		free_extent_buffer(p->nodes[i].eb);
+}
+
+/* Put the block the cursor points to at the end of the window. */
+static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_cursor *cur,
+		      struct extent_buffer *eb)
+{
+	struct prefetch_block *block = block_at(p, p->tail);
+
+	init_readahead(&block->ra, cur->nodes[cur->level], cur->slots[cur->level]);
+	block->submitted = (eb != NULL);
+	if (eb) {
+		refcount_inc(&eb->refs);
+		block->ra.eb = eb;
+	} else {
+		p->queue[p->queue_len++] = p->tail;
+		p->queue_sorted = false;
+	}
+	p->tail++;
+}
+
+/*
+ * One cursor reads what it points to: a leaf goes into the window and is read
+ * later, a node is entered, and goes into the window so that it stays in memory
+ * for the walk.
+ */
+static int cursor_read(struct btrfs_send_prefetch *p, struct prefetch_cursor *cur)
+{
+	const int level = cur->level;
+	int ret;
+
+	if (level == 1) {
+		add_block(p, cur, NULL);
+		cursor_next(cur);
+		return 0;
+	}
+
+	if (cur->slots[level] >= cur->ahead[level])
+		read_nodes_ahead(p, level);
+	ret = cursor_down(cur);
+	if (ret < 0)
+		return ret;
+	cur->level = level;
+	add_block(p, cur, cur->nodes[level - 1]);
+	cur->level = level - 1;
+	return 0;
+}
+
+/*
+ * One step of the walk that btrfs_compare_trees() does, on nodes. Adds at most
+ * two blocks to the window, and they do not go back in the order of keys.
+ */
+static int step(struct btrfs_send_prefetch *p)
+{
+	struct prefetch_cursor *left = &p->cursors[0];
+	struct prefetch_cursor *right = &p->cursors[1];
+	int cmp;
+	int ret;
+
+	if (right->end)
+		return cursor_read(p, left);
+	if (left->end)
+		return cursor_read(p, right);
+
+	cmp = btrfs_comp_cpu_keys(&left->key, &right->key);
+	if (left->level < right->level)
+		return cursor_read(p, cmp < 0 ? left : right);
+	if (left->level > right->level)
+		return cursor_read(p, cmp > 0 ? right : left);
+
+	if (cmp == 0 && same_child(left->nodes[left->level], left->slots[left->level],
+				   right->nodes[right->level], right->slots[right->level])) {
+		cursor_next(left);
+		cursor_next(right);
+		return 0;
+	}
+	if (cmp <= 0) {
+		ret = cursor_read(p, left);
+		if (ret < 0)
+			return ret;
+	}
+	if (cmp >= 0) {
+		ret = cursor_read(p, right);
+		if (ret < 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* The window */
+
+static bool at_end(const struct btrfs_send_prefetch *p)
+{
+	return p->cursors[0].end && p->cursors[1].end;
+}
+
+/* Forget what was submitted, or is not needed any more. */
+static void compact_queue(struct btrfs_send_prefetch *p)
+{
+	u32 len = 0;
+
+	for (u32 i = p->queue_next; i < p->queue_len; i++) {
+		if (in_window(p, p->queue[i]))
+			p->queue[len++] = p->queue[i];
+	}
+	p->queue_len = len;
+	p->queue_next = 0;
+}
+
+/* Fill the window up once half of it was used. */
+static void fill_window(struct btrfs_send_prefetch *p)
+{
+	if (p->tail - p->head <= p->max_blocks / 2)
+		p->filling = true;
+	if (at_end(p) || !p->filling)
+		return;
+
+	compact_queue(p);
+	/* A step adds at most two blocks. */
+	while (!at_end(p) && p->tail - p->head + 2 <= p->max_blocks) {
+		/* The walk will meet the same error, and report it. */
+		if (step(p) < 0) {
+			release_cursor(&p->cursors[0]);
+			release_cursor(&p->cursors[1]);
+			break;
+		}
+		if (must_leave(p))
+			return;
+	}
+	p->filling = false;
+}
+
+/* From the place the last sweep has reached upwards, then around. */
+static int cmp_sweep(const void *a, const void *b, const void *priv)
+{
+	const struct btrfs_send_prefetch *p = priv;
+	const u64 da = block_at(p, *(const u32 *)a)->ra.bytenr - p->sweep;
+	const u64 db = block_at(p, *(const u32 *)b)->ra.bytenr - p->sweep;
+
+	return (da > db) - (da < db);
+}
+
+static void retire_reads(struct btrfs_send_prefetch *p)
+{
+	u32 nr = 0;
+
+	for (u32 i = 0; i < p->nr_inflight; i++) {
+		const u32 block = p->inflight[i];
+
+		if (in_window(p, block) && block_in_flight(block_at(p, block)))
+			p->inflight[nr++] = block;
+	}
+	p->nr_inflight = nr;
+}
+
+/* Is what the walk reads next in memory, as far as we can tell? */
+static bool head_ready(const struct btrfs_send_prefetch *p)
+{
+	const struct prefetch_block *first;
+
+	if (p->head == p->tail)
+		return true;
+	first = block_at(p, p->head);
+	for (u32 nr = p->head; nr != p->tail; nr++) {
+		const struct prefetch_block *block = block_at(p, nr);
+
+		/* The walk enters blocks with the same key one after the other. */
+		if (btrfs_comp_cpu_keys(&block->ra.first_key, &first->ra.first_key))
+			break;
+		if (!block->submitted || block_in_flight(block))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Submit the queue. As long as the walk would have to wait anyway, go on until
+ * the block it waits for is there, so that the disk always has work; otherwise
+ * only submit what can be without waiting.
+ */
+static void submit_queue(struct btrfs_send_prefetch *p, bool now)
+{
+	struct blk_plug plug;
+
+	if (p->queue_next == p->queue_len)
+		return;
+
+	if (!p->queue_sorted) {
+		sort_r(p->queue + p->queue_next, p->queue_len - p->queue_next,
+		       sizeof(p->queue[0]), cmp_sweep, NULL, p);
+		p->queue_sorted = true;
+	}
+
+	retire_reads(p);
+	/* Wait for room for several, neighbours in one plug are merged. */
+	if (p->nr_inflight > p->depth / 2 && !(now && !head_ready(p)))
+		return;
+
+	blk_start_plug(&plug);
+	while (p->queue_next < p->queue_len) {
+		const u32 nr = p->queue[p->queue_next];
+		struct prefetch_block *block = block_at(p, nr);
+
+		if (p->nr_inflight >= p->depth) {
+			retire_reads(p);
+			if (p->nr_inflight >= p->depth) {
+				if (!now || head_ready(p))
+					break;
+				/* Forget the oldest. */
+				p->nr_inflight--;
+				memmove(p->inflight, p->inflight + 1,
+					p->nr_inflight * sizeof(p->inflight[0]));
+			}
+		}
+		if (must_leave(p))
+			break;
+
+		p->queue_next++;
+		if (!in_window(p, nr))
+			continue;
+		btrfs_readahead_tree_blocks(p->fs_info, &block->ra, 1);
+		block->submitted = true;
+		p->sweep = block->ra.bytenr;
+		if (block_in_flight(block))
+			p->inflight[p->nr_inflight++] = nr;
+	}
+	blk_finish_plug(&plug);
+}
+
+/* Unpin what the walk has passed. Returns true if there was something. */
+static bool use_blocks(struct btrfs_send_prefetch *p, const struct btrfs_key *key)
+{
+	const u32 head = p->head;
+
+	while (p->head != p->tail) {
+		struct prefetch_block *block = block_at(p, p->head);
+
+		if (key && btrfs_comp_cpu_keys(&block->ra.first_key, key) >= 0)
+			break;
+		free_extent_buffer(block->ra.eb);
+		block->ra.eb = NULL;
+		p->head++;
+	}
+	return p->head != head;
+}
+
+static void drop_all(struct btrfs_send_prefetch *p)
+{
+	use_blocks(p, NULL);
+	p->queue_len = 0;
+	p->queue_next = 0;
+	p->nr_inflight = 0;
+	for (int i = 0; i < 2; i++)
+		release_cursor(&p->cursors[i]);
+	p->running = false;
+}
+
+/*
+ * Reads a disk takes without making us wait for a tag; a stripe over several
+ * disks can only take more.
+ */
+static u32 queue_depth(struct btrfs_fs_info *fs_info)
+{
+	struct btrfs_fs_devices *fs_devices = fs_info->fs_devices;
+	struct btrfs_device *device;
+	u32 depth = PREFETCH_DEPTH;
+
+	mutex_lock(&fs_devices->device_list_mutex);
+	list_for_each_entry(device, &fs_devices->devices, dev_list) {
+		if (device->bdev)
+			depth = min_t(u32, depth, bdev_get_queue(device->bdev)->nr_requests);
+	}
+	mutex_unlock(&fs_devices->device_list_mutex);
+
+	return max(depth, 1);
+}
+
+/* Bytes of the window: what the parameter says, or what suits the disk. */
+static u64 window_size(const struct btrfs_fs_info *fs_info)
+{
+	const u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
+	u64 window = READ_ONCE(send_prefetch_window);
+
+	if (!window)
+		window = fs_info->fs_devices->rotating ? min_t(u64, ram / 32, SZ_256M) :
+							 min_t(u64, ram / 64, SZ_16M);
+	return window;
+}
+
+/*
+ * Prepare to read ahead for a send operation.
+ *
+ * @send_root:		the root to send
+ * @parent_root:	the parent root of an incremental send, or NULL
+ *
+ * Must be called without commit_root_sem, as it allocates memory. Nothing is
+ * read before btrfs_send_prefetch_restart().
+ *
+ * Returns what the other functions take, or NULL if there is no memory for it:
+ * they do nothing then, and the send reads each block when it needs it.
+ */
+struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_root,
+						      struct btrfs_root *parent_root)
+{
+	struct btrfs_fs_info *fs_info = send_root->fs_info;
+	struct btrfs_send_prefetch *p;
+	u64 window = window_size(fs_info);
+	u64 used;
+
+	lockdep_assert_not_held(&fs_info->commit_root_sem);
+
+	/* A window larger than the trees would be wasted. */
+	used = btrfs_root_used(&send_root->root_item);
+	if (parent_root)
+		used += btrfs_root_used(&parent_root->root_item);
+	window = min(window, used);
+
+	p = kvzalloc_obj(*p, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	if (!p)
+		return NULL;
+	p->fs_info = fs_info;
+	p->cursors[0].root = send_root;
+	p->cursors[1].root = parent_root;
+	p->max_blocks = max_t(u64, window >> fs_info->nodesize_bits, 8);
+	p->max_nodes = clamp(4 * p->max_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
+			     PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
+	p->depth = queue_depth(fs_info);
+	p->ring_size = roundup_pow_of_two(p->max_blocks);
+	p->ring = kvzalloc_objs(*p->ring, p->ring_size,
+				GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	p->queue = kvzalloc_objs(*p->queue, p->max_blocks,
+				 GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	if (!p->ring || !p->queue) {
+		btrfs_send_prefetch_stop(p);
+		return NULL;
+	}
+	return p;
+}
+
+/*
+ * Begin, or begin again, at a key.
+ *
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @key:	where the walk is, NULL for the beginning of the trees
+ *
+ * To be called when a send starts and when a relocation has exchanged the
+ * commit roots. Everything read ahead before is dropped, the pointers to it are
+ * stale. The caller holds commit_root_sem and does not come back to us with
+ * another fs_info->last_reloc_trans without a restart.
+ */
+void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
+				 const struct btrfs_key *key)
+{
+	if (!p)
+		return;
+
+	lockdep_assert_held_read(&p->fs_info->commit_root_sem);
+
+	drop_all(p);
+	p->last_reloc_trans = p->fs_info->last_reloc_trans;
+	for (int i = 0; i < 2; i++) {
+		if (p->cursors[i].root && cursor_seek(&p->cursors[i], key) < 0) {
+			drop_all(p);
+			return;
+		}
+	}
+	p->running = true;
+}
+
+/*
+ * The walk has reached a key: release what it has passed and keep the window
+ * full.
+ *
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @key:	the smaller one of the keys of the walk's cursors; no block with a
+ *		smaller key is read any more
+ * @now:	the next block is going to be read right after this
+ *
+ * The caller holds commit_root_sem. With @now set this may wait for the disk as
+ * long as the walk would have to wait, but not while somebody waits for the
+ * semaphore.
+ *
+ * Returns true as long as the prefetch takes care of what is read.
+ */
+bool btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
+				 const struct btrfs_key *key, bool now)
+{
+	if (!p || !p->running)
+		return false;
+	if (!use_blocks(p, key) && !now)
+		return true;
+	if (!may_read(p))
+		return false;
+
+	fill_window(p);
+	submit_queue(p, now);
+	return true;
+}
+
+/*
+ * End reading ahead. Reads in flight are not waited for.
+ *
+ * @p:	returned by btrfs_send_prefetch_start(), or NULL
+ */
+void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
+{
+	if (!p)
+		return;
+	if (p->ring && p->queue)
+		drop_all(p);
+	kvfree(p->queue);
+	kvfree(p->ring);
+	kvfree(p);
+}
