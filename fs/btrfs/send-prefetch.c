@@ -42,7 +42,49 @@
 #define PREFETCH_MIN_NODES		4
 #define PREFETCH_MAX_NODES		64
 
+/* The smallest window: a batch of blocks of the largest nodesize. */
+#define PREFETCH_MIN_WINDOW		(2 * BTRFS_MAX_METADATA_BLOCKSIZE)
+/* The largest one that can be asked for, as a share of the memory. */
+#define PREFETCH_MAX_RAM_SHARE		2
+
+static u64 ram_bytes(void)
+{
+	return (u64)totalram_pages() << PAGE_SHIFT;
+}
+
 static unsigned long long send_prefetch_window;
+
+static int send_prefetch_window_set(const char *val, const struct kernel_param *kp)
+{
+	const u64 max = ram_bytes() / PREFETCH_MAX_RAM_SHARE;
+	unsigned long long window;
+	int ret;
+
+	ret = kstrtoull(val, 0, &window);
+	if (ret < 0) {
+		btrfs_err(NULL, "send_prefetch_window must be a number of bytes, not '%.*s'",
+			  (int)strcspn(val, "\n"), val);
+		return ret;
+	}
+	if (window && (window < PREFETCH_MIN_WINDOW || window > max)) {
+		btrfs_err(NULL,
+"send_prefetch_window must be 0 for automatic or %u (two of the largest nodes) to %llu (half of the memory) bytes, not %llu",
+			  PREFETCH_MIN_WINDOW, max, window);
+		return -EINVAL;
+	}
+	WRITE_ONCE(send_prefetch_window, window);
+	return 0;
+}
+
+static const struct kernel_param_ops send_prefetch_window_ops = {
+	.set = send_prefetch_window_set,
+	.get = param_get_ullong,
+};
+
+module_param_cb(send_prefetch_window, &send_prefetch_window_ops,
+		&send_prefetch_window, 0644);
+MODULE_PARM_DESC(send_prefetch_window,
+		 "Bytes of tree blocks a send reads ahead and keeps in memory (default 0: automatic)");
 
 /* One block of the window, numbered by its place in the order of keys. */
 struct prefetch_block {
@@ -59,6 +101,8 @@ struct prefetch_cursor {
 	/* Slot up to which the children of a node were read ahead. */
 	int ahead[BTRFS_MAX_LEVEL];
 	struct btrfs_key key;
+	/* Nothing below this key is needed. */
+	struct btrfs_key start;
 	int level;
 	int root_level;
 	/* There is nothing (more) to see in this tree. */
@@ -174,6 +218,24 @@ static void cursor_next(struct prefetch_cursor *cur)
 	btrfs_node_key_to_cpu(cur->nodes[cur->level], &cur->key, cur->slots[cur->level]);
 }
 
+/* Stand at the first child of the cursor's new node that may be needed. */
+static int enter_node(struct prefetch_cursor *cur)
+{
+	const struct extent_buffer *eb = cur->nodes[cur->level];
+	int slot;
+	int ret;
+
+	ret = btrfs_bin_search(eb, 0, &cur->start, &slot);
+	if (ret < 0)
+		return ret;
+	if (ret && slot > 0)
+		slot--;
+	cur->slots[cur->level] = slot;
+	cur->ahead[cur->level] = slot;
+	btrfs_node_key_to_cpu(eb, &cur->key, slot);
+	return 0;
+}
+
 /* Enter the node the cursor points to. */
 static int cursor_down(struct prefetch_cursor *cur)
 {
@@ -186,10 +248,7 @@ static int cursor_down(struct prefetch_cursor *cur)
 		return PTR_ERR(eb);
 	cur->level--;
 	cur->nodes[cur->level] = eb;
-	cur->slots[cur->level] = 0;
-	cur->ahead[cur->level] = 0;
-	btrfs_node_key_to_cpu(eb, &cur->key, 0);
-	return 0;
+	return enter_node(cur);
 }
 
 static bool same_child(const struct extent_buffer *left, int left_slot,
@@ -201,47 +260,24 @@ static bool same_child(const struct extent_buffer *left, int left_slot,
 	       btrfs_node_ptr_generation(right, right_slot);
 }
 
-/*
- * Position a cursor at the child of level 0 that holds @key, or at the first
- * one of all if there is no key.
- */
-static int cursor_seek(struct prefetch_cursor *cur, const struct btrfs_key *key)
+/* Begin at the root, with what may hold @start. */
+static int start_cursor(struct prefetch_cursor *cur, const struct btrfs_key *start)
 {
-	struct extent_buffer *root_node = cur->root->commit_root;
+	const struct extent_buffer *root_node = cur->root->commit_root;
 
+	cur->start = *start;
 	cur->root_level = btrfs_header_level(root_node);
-	cur->level = cur->root_level;
-	cur->end = (cur->root_level == 0);
-	if (cur->end)
+	/* A root that is a leaf is in memory and has no blocks below. */
+	if (cur->root_level == 0)
 		return 0;
 
 	/* Snapshotting the root may free the node, see btrfs_compare_trees(). */
+	cur->level = cur->root_level;
 	cur->nodes[cur->level] = btrfs_clone_extent_buffer(root_node);
 	if (!cur->nodes[cur->level])
 		return -ENOMEM;
-	cur->slots[cur->level] = 0;
-	cur->ahead[cur->level] = 0;
-
-	while (key) {
-		const struct extent_buffer *eb = cur->nodes[cur->level];
-		int slot;
-		int ret;
-
-		ret = btrfs_bin_search(eb, 0, key, &slot);
-		if (ret < 0)
-			return ret;
-		if (ret && slot > 0)
-			slot--;
-		cur->slots[cur->level] = slot;
-		cur->ahead[cur->level] = slot;
-		if (cur->level == 1)
-			break;
-		ret = cursor_down(cur);
-		if (ret < 0)
-			return ret;
-	}
-	btrfs_node_key_to_cpu(cur->nodes[cur->level], &cur->key, cur->slots[cur->level]);
-	return 0;
+	cur->end = false;
+	return enter_node(cur);
 }
 
 static int cmp_readahead(const void *a, const void *b)
@@ -313,13 +349,14 @@ static void read_nodes_ahead(struct btrfs_send_prefetch *p, int level)
 		free_extent_buffer(p->nodes[i].eb);
 }
 
-/* Put the block the cursor points to at the end of the window. */
+/* Put a child of the cursor's node at a level at the end of the window. */
 static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_cursor *cur,
-		      struct extent_buffer *eb)
+		      int level)
 {
 	struct prefetch_block *block = block_at(p, p->tail);
+	struct extent_buffer *eb = cur->nodes[level - 1];
 
-	init_readahead(&block->ra, cur->nodes[cur->level], cur->slots[cur->level]);
+	init_readahead(&block->ra, cur->nodes[level], cur->slots[level]);
 	block->submitted = (eb != NULL);
 	if (eb) {
 		refcount_inc(&eb->refs);
@@ -342,7 +379,7 @@ static int cursor_read(struct btrfs_send_prefetch *p, struct prefetch_cursor *cu
 	int ret;
 
 	if (level == 1) {
-		add_block(p, cur, NULL);
+		add_block(p, cur, level);
 		cursor_next(cur);
 		return 0;
 	}
@@ -352,9 +389,7 @@ static int cursor_read(struct btrfs_send_prefetch *p, struct prefetch_cursor *cu
 	ret = cursor_down(cur);
 	if (ret < 0)
 		return ret;
-	cur->level = level;
-	add_block(p, cur, cur->nodes[level - 1]);
-	cur->level = level - 1;
+	add_block(p, cur, level);
 	return 0;
 }
 
@@ -590,7 +625,7 @@ static u32 queue_depth(struct btrfs_fs_info *fs_info)
 /* Bytes of the window: what the parameter says, or what suits the disk. */
 static u64 window_size(const struct btrfs_fs_info *fs_info)
 {
-	const u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
+	const u64 ram = ram_bytes();
 	u64 window = READ_ONCE(send_prefetch_window);
 
 	if (!window)
@@ -653,7 +688,7 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
  * Begin, or begin again, at a key.
  *
  * @p:		returned by btrfs_send_prefetch_start(), or NULL
- * @key:	where the walk is, NULL for the beginning of the trees
+ * @key:	where the walk is, no block below it is needed
  *
  * To be called when a send starts and when a relocation has exchanged the
  * commit roots. Everything read ahead before is dropped, the pointers to it are
@@ -671,7 +706,7 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 	drop_all(p);
 	p->last_reloc_trans = p->fs_info->last_reloc_trans;
 	for (int i = 0; i < 2; i++) {
-		if (p->cursors[i].root && cursor_seek(&p->cursors[i], key) < 0) {
+		if (p->cursors[i].root && start_cursor(&p->cursors[i], key) < 0) {
 			drop_all(p);
 			return;
 		}
