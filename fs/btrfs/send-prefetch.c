@@ -33,14 +33,24 @@
 #include "extent_io.h"
 #include "fs.h"
 #include "locking.h"
+#include "block-group.h"
 #include "volumes.h"
 #include "send-prefetch.h"
 
+#define CREATE_TRACE_POINTS
+#include "send-prefetch-trace.h"
+
 /* Reads in flight above which a walk that has what it needs is not held up. */
 #define PREFETCH_DEPTH			32
+/* As many copies as there are of a block, each on a disk of its own. */
+#define PREFETCH_MAX_LANES		4
 /* Nodes of level 1 and above read ahead at once, for the cursors' own sake. */
 #define PREFETCH_MIN_NODES		4
 #define PREFETCH_MAX_NODES		64
+/* An automatic window shrinks to this share of its largest size ... */
+#define PREFETCH_MIN_SHARE		16
+/* ... by half each time it was filled so often and the walk did not wait. */
+#define PREFETCH_CALM_FILLS		4
 
 /* The smallest window: a batch of blocks of the largest nodesize. */
 #define PREFETCH_MIN_WINDOW		(2 * BTRFS_MAX_METADATA_BLOCKSIZE)
@@ -89,7 +99,16 @@ MODULE_PARM_DESC(send_prefetch_window,
 /* One block of the window, numbered by its place in the order of keys. */
 struct prefetch_block {
 	struct btrfs_tree_block_readahead ra;
+	/* Its read was submitted, or found not to be necessary. */
 	bool submitted;
+	/* It was counted as one that the walk needs. */
+	bool needed;
+};
+
+/* A part of the queue that goes to one copy of the blocks, in one sweep. */
+struct prefetch_lane {
+	u32 next;
+	u32 end;
 };
 
 /* Looks ahead in one of the two trees, down to level 1. */
@@ -119,20 +138,29 @@ struct btrfs_send_prefetch {
 	/* The window: blocks head to tail - 1, at index & (ring_size - 1). */
 	struct prefetch_block *ring;
 	u32 ring_size;
-	u32 max_blocks;
 	u32 head;
 	u32 tail;
 	bool filling;
 
-	/* Numbers of the blocks to submit, from next on sorted for one sweep. */
+	/* Its size now and the bounds of that, and what was seen of it lately. */
+	u32 max_blocks;
+	u32 min_blocks;
+	u32 limit_blocks;
+	u32 nr_late;
+	u32 calm_fills;
+
+	/* Numbers of the blocks to submit, each lane sorted for one sweep. */
 	u32 *queue;
+	struct prefetch_lane lanes[PREFETCH_MAX_LANES];
+	u32 nr_lanes;
+	u32 lane;
+	/* Behind the lanes: numbers not sorted in yet. */
 	u32 queue_len;
-	u32 queue_next;
 	bool queue_sorted;
 	u64 sweep;
 
 	/* Numbers of the blocks submitted last, some may be finished. */
-	u32 inflight[PREFETCH_DEPTH];
+	u32 inflight[PREFETCH_DEPTH * PREFETCH_MAX_LANES];
 	u32 nr_inflight;
 	u32 depth;
 
@@ -148,6 +176,21 @@ static struct prefetch_block *block_at(const struct btrfs_send_prefetch *p, u32 
 static bool in_window(const struct btrfs_send_prefetch *p, u32 nr)
 {
 	return nr - p->head < p->tail - p->head;
+}
+
+static struct btrfs_send_prefetch_stats *stats(const struct btrfs_send_prefetch *p)
+{
+	return &p->fs_info->send_prefetch_stats;
+}
+
+static u64 send_root_id(const struct btrfs_send_prefetch *p)
+{
+	return btrfs_root_id(p->cursors[0].root);
+}
+
+static u64 parent_root_id(const struct btrfs_send_prefetch *p)
+{
+	return p->cursors[1].root ? btrfs_root_id(p->cursors[1].root) : 0;
 }
 
 static bool block_in_flight(const struct prefetch_block *block)
@@ -288,6 +331,16 @@ static int cmp_readahead(const void *a, const void *b)
 	return (ra->bytenr > rb->bytenr) - (ra->bytenr < rb->bytenr);
 }
 
+static void count_read(struct btrfs_send_prefetch *p, const struct extent_buffer *eb)
+{
+	if (!eb)
+		return;
+	if (test_bit(EXTENT_BUFFER_READING, &eb->bflags))
+		atomic64_inc(&stats(p)->reads);
+	else
+		atomic64_inc(&stats(p)->cached);
+}
+
 /*
  * Before a cursor enters a node of level 1 or above: read ahead that node and
  * the next ones not shared, of both trees, so that one wait brings many.
@@ -345,8 +398,10 @@ static void read_nodes_ahead(struct btrfs_send_prefetch *p, int level)
 
 	sort(p->nodes, nr, sizeof(p->nodes[0]), cmp_readahead, NULL);
 	btrfs_readahead_tree_blocks(p->fs_info, p->nodes, nr);
-	for (int i = 0; i < nr; i++)
+	for (int i = 0; i < nr; i++) {
+		count_read(p, p->nodes[i].eb);
 		free_extent_buffer(p->nodes[i].eb);
+	}
 }
 
 /* Put a child of the cursor's node at a level at the end of the window. */
@@ -358,6 +413,7 @@ static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_curso
 
 	init_readahead(&block->ra, cur->nodes[level], cur->slots[level]);
 	block->submitted = (eb != NULL);
+	block->needed = false;
 	if (eb) {
 		refcount_inc(&eb->refs);
 		block->ra.eb = eb;
@@ -446,23 +502,64 @@ static void compact_queue(struct btrfs_send_prefetch *p)
 {
 	u32 len = 0;
 
-	for (u32 i = p->queue_next; i < p->queue_len; i++) {
-		if (in_window(p, p->queue[i]))
-			p->queue[len++] = p->queue[i];
+	for (u32 i = 0; i < p->nr_lanes; i++) {
+		struct prefetch_lane *lane = &p->lanes[i];
+
+		for (u32 nr = lane->next; nr < lane->end; nr++) {
+			if (in_window(p, p->queue[nr]))
+				p->queue[len++] = p->queue[nr];
+		}
+		lane->next = 0;
+		lane->end = 0;
 	}
 	p->queue_len = len;
-	p->queue_next = 0;
+	p->queue_sorted = false;
+}
+
+/*
+ * Before the window is filled up: more of it where the walk had to wait, as the
+ * larger it is the shorter are the ways of the disk, and less where it did not
+ * have to wait for a while. Never more than a part of the memory that can be
+ * had without swapping.
+ */
+static void resize_window(struct btrfs_send_prefetch *p)
+{
+	const u64 available = (u64)max(si_mem_available(), 0L) << PAGE_SHIFT;
+	const u32 blocks = min_t(u64, available / 4 >> p->fs_info->nodesize_bits, U32_MAX);
+	u32 new = p->max_blocks;
+
+	if (p->nr_late) {
+		new = min(2 * new, p->limit_blocks);
+		p->calm_fills = 0;
+	} else if (++p->calm_fills >= PREFETCH_CALM_FILLS) {
+		new = max(new / 2, p->min_blocks);
+		p->calm_fills = 0;
+	}
+	new = max(min(new, blocks), 4);
+	if (new != p->max_blocks)
+		trace_btrfs_send_prefetch_resize(p->fs_info->fs_devices->fsid,
+						 send_root_id(p), p->max_blocks,
+						 new, p->nr_late);
+	p->max_blocks = new;
+	p->nr_late = 0;
 }
 
 /* Fill the window up once half of it was used. */
 static void fill_window(struct btrfs_send_prefetch *p)
 {
-	if (p->tail - p->head <= p->max_blocks / 2)
-		p->filling = true;
-	if (at_end(p) || !p->filling)
+	if (at_end(p))
 		return;
+	if (!p->filling) {
+		if (p->tail - p->head > p->max_blocks / 2)
+			return;
+		resize_window(p);
+		compact_queue(p);
+		p->filling = true;
+		atomic64_inc(&stats(p)->fills);
+	} else if (p->queue_sorted) {
+		compact_queue(p);
+	}
 
-	compact_queue(p);
 	/* A step adds at most two blocks. */
 	while (!at_end(p) && p->tail - p->head + 2 <= p->max_blocks) {
 		/* The walk will meet the same error, and report it. */
@@ -475,6 +572,9 @@ static void fill_window(struct btrfs_send_prefetch *p)
 			return;
 	}
 	p->filling = false;
+	trace_btrfs_send_prefetch_fill(p->fs_info->fs_devices->fsid, send_root_id(p),
+				       parent_root_id(p), p->tail - p->head,
+				       p->max_blocks, p->queue_len);
 }
 
 /* From the place the last sweep has reached upwards, then around. */
@@ -485,6 +585,36 @@ static int cmp_sweep(const void *a, const void *b, const void *priv)
 	const u64 db = block_at(p, *(const u32 *)b)->ra.bytenr - p->sweep;
 
 	return (da > db) - (da < db);
+}
+
+/* Sort the queue and share it out: each disk sweeps over a part of its own. */
+static void sort_queue(struct btrfs_send_prefetch *p)
+{
+	u32 begin = 0;
+
+	sort_r(p->queue, p->queue_len, sizeof(p->queue[0]), cmp_sweep, NULL, p);
+	for (u32 i = 0; i < p->nr_lanes; i++) {
+		struct prefetch_lane *lane = &p->lanes[i];
+
+		lane->next = begin;
+		lane->end = div_u64((u64)p->queue_len * (i + 1), p->nr_lanes);
+		begin = lane->end;
+	}
+	p->lane = 0;
+	p->queue_sorted = true;
+}
+
+/* The lane to submit from, in turn, or NULL if all are empty. */
+static struct prefetch_lane *next_lane(struct btrfs_send_prefetch *p)
+{
+	for (u32 i = 0; i < p->nr_lanes; i++) {
+		struct prefetch_lane *lane = &p->lanes[p->lane];
+
+		if (lane->next < lane->end)
+			return lane;
+		p->lane = (p->lane + 1) % p->nr_lanes;
+	}
+	return NULL;
 }
 
 static void retire_reads(struct btrfs_send_prefetch *p)
@@ -520,6 +650,63 @@ static bool head_ready(const struct btrfs_send_prefetch *p)
 	return true;
 }
 
+/* Count the blocks the walk needs now. */
+static void need_head(struct btrfs_send_prefetch *p)
+{
+	const u8 *fsid = p->fs_info->fs_devices->fsid;
+
+	for (u32 nr = p->head; nr != p->tail; nr++) {
+		struct prefetch_block *block = block_at(p, nr);
+		const struct btrfs_tree_block_readahead *ra = &block->ra;
+
+		if (btrfs_comp_cpu_keys(&ra->first_key, &block_at(p, p->head)->ra.first_key))
+			break;
+		if (block->needed)
+			continue;
+		block->needed = true;
+		if (!block->submitted || block_in_flight(block)) {
+			p->nr_late++;
+			atomic64_inc(&stats(p)->late);
+			trace_btrfs_send_prefetch_late(fsid, ra->owner_root, ra->bytenr,
+						       ra->generation, ra->level);
+		} else if (!ra->eb || !extent_buffer_uptodate(ra->eb)) {
+			atomic64_inc(&stats(p)->lost);
+			trace_btrfs_send_prefetch_lost(fsid, ra->owner_root, ra->bytenr,
+						       ra->generation, ra->level);
+		} else {
+			atomic64_inc(&stats(p)->hits);
+		}
+	}
+}
+
+/* Is there room for one more read that does not have to wait? */
+static bool has_room(struct btrfs_send_prefetch *p, u32 depth)
+{
+	if (p->nr_inflight >= depth)
+		retire_reads(p);
+	return p->nr_inflight < depth;
+}
+
+static void submit_block(struct btrfs_send_prefetch *p, u32 nr, u8 mirror_num)
+{
+	struct prefetch_block *block = block_at(p, nr);
+
+	block->ra.mirror_num = mirror_num;
+	btrfs_readahead_tree_blocks(p->fs_info, &block->ra, 1);
+	block->submitted = true;
+	count_read(p, block->ra.eb);
+	if (!block_in_flight(block))
+		return;
+
+	p->sweep = block->ra.bytenr;
+	if (p->nr_inflight == ARRAY_SIZE(p->inflight)) {
+		/* We have waited for requests: the oldest one is finished. */
+		p->nr_inflight--;
+		memmove(p->inflight, p->inflight + 1, p->nr_inflight * sizeof(p->inflight[0]));
+	}
+	p->inflight[p->nr_inflight++] = nr;
+}
+
 /*
  * Submit the queue. As long as the walk would have to wait anyway, go on until
  * the block it waits for is there, so that the disk always has work; otherwise
@@ -527,51 +714,51 @@ static bool head_ready(const struct btrfs_send_prefetch *p)
  */
 static void submit_queue(struct btrfs_send_prefetch *p, bool now)
 {
+	struct prefetch_lane *lane;
 	struct blk_plug plug;
+	u32 submitted = 0;
 
-	if (p->queue_next == p->queue_len)
+	if (!p->queue_sorted)
+		sort_queue(p);
+	if (!next_lane(p))
 		return;
-
-	if (!p->queue_sorted) {
-		sort_r(p->queue + p->queue_next, p->queue_len - p->queue_next,
-		       sizeof(p->queue[0]), cmp_sweep, NULL, p);
-		p->queue_sorted = true;
-	}
-
-	retire_reads(p);
 	/* Wait for room for several, neighbours in one plug are merged. */
-	if (p->nr_inflight > p->depth / 2 && !(now && !head_ready(p)))
+	if (!has_room(p, p->depth / 2 + 1) && !(now && !head_ready(p)))
 		return;
 
 	blk_start_plug(&plug);
-	while (p->queue_next < p->queue_len) {
-		const u32 nr = p->queue[p->queue_next];
-		struct prefetch_block *block = block_at(p, nr);
+	while ((lane = next_lane(p)) && !must_leave(p)) {
+		const u32 nr = p->queue[lane->next];
 
-		if (p->nr_inflight >= p->depth) {
-			retire_reads(p);
-			if (p->nr_inflight >= p->depth) {
-				if (!now || head_ready(p))
-					break;
-				/* Forget the oldest. */
-				p->nr_inflight--;
-				memmove(p->inflight, p->inflight + 1,
-					p->nr_inflight * sizeof(p->inflight[0]));
-			}
-		}
-		if (must_leave(p))
+		if (!has_room(p, p->depth) && (!now || head_ready(p)))
 			break;
-
-		p->queue_next++;
-		if (!in_window(p, nr))
-			continue;
-		btrfs_readahead_tree_blocks(p->fs_info, &block->ra, 1);
-		block->submitted = true;
-		p->sweep = block->ra.bytenr;
-		if (block_in_flight(block))
-			p->inflight[p->nr_inflight++] = nr;
+		lane->next++;
+		if (in_window(p, nr)) {
+			submit_block(p, nr, p->nr_lanes > 1 ? p->lane + 1 : 0);
+			submitted++;
+		}
+		p->lane = (p->lane + 1) % p->nr_lanes;
 	}
 	blk_finish_plug(&plug);
+
+	if (submitted && trace_btrfs_send_prefetch_submit_enabled()) {
+		u32 left = 0;
+
+		for (u32 i = 0; i < p->nr_lanes; i++)
+			left += p->lanes[i].end - p->lanes[i].next;
+		trace_btrfs_send_prefetch_submit(p->fs_info->fs_devices->fsid,
+						 send_root_id(p), submitted, left,
+						 p->sweep, now && !head_ready(p));
+	}
+}
+
+static void release_head(struct btrfs_send_prefetch *p)
+{
+	struct prefetch_block *block = block_at(p, p->head);
+
+	free_extent_buffer(block->ra.eb);
+	block->ra.eb = NULL;
+	p->head++;
 }
 
 /* Unpin what the walk has passed. Returns true if there was something. */
@@ -580,23 +767,34 @@ static bool use_blocks(struct btrfs_send_prefetch *p, const struct btrfs_key *ke
 	const u32 head = p->head;
 
 	while (p->head != p->tail) {
-		struct prefetch_block *block = block_at(p, p->head);
+		const struct prefetch_block *block = block_at(p, p->head);
 
-		if (key && btrfs_comp_cpu_keys(&block->ra.first_key, key) >= 0)
+		if (btrfs_comp_cpu_keys(&block->ra.first_key, key) >= 0)
 			break;
-		free_extent_buffer(block->ra.eb);
-		block->ra.eb = NULL;
-		p->head++;
+		if (!block->needed)
+			need_head(p);
+		release_head(p);
 	}
 	return p->head != head;
 }
 
 static void drop_all(struct btrfs_send_prefetch *p)
 {
-	use_blocks(p, NULL);
-	p->queue_len = 0;
-	p->queue_next = 0;
+	while (p->head != p->tail) {
+		const struct prefetch_block *block = block_at(p, p->head);
+		const struct btrfs_tree_block_readahead *ra = &block->ra;
+
+		if (!block->needed && ra->eb) {
+			atomic64_inc(&stats(p)->unused);
+			trace_btrfs_send_prefetch_unused(p->fs_info->fs_devices->fsid,
+							 ra->owner_root, ra->bytenr,
+							 ra->generation, ra->level);
+		}
+		release_head(p);
+	}
+	compact_queue(p);
 	p->nr_inflight = 0;
+	p->filling = false;
 	for (int i = 0; i < 2; i++)
 		release_cursor(&p->cursors[i]);
 	p->running = false;
@@ -622,16 +820,57 @@ static u32 queue_depth(struct btrfs_fs_info *fs_info)
 	return max(depth, 1);
 }
 
-/* Bytes of the window: what the parameter says, or what suits the disk. */
-static u64 window_size(const struct btrfs_fs_info *fs_info)
+/*
+ * Copies of a block that lie on disks of their own, of which each can read
+ * another part of the window. Without them the mirror is chosen by process id.
+ */
+static u32 nr_lanes(const struct btrfs_fs_info *fs_info)
 {
-	const u64 ram = ram_bytes();
-	u64 window = READ_ONCE(send_prefetch_window);
+	const u64 profile = fs_info->avail_metadata_alloc_bits & BTRFS_BLOCK_GROUP_PROFILE_MASK;
+
+	/* On other disks there is nothing to win by sweeps. */
+	if (!fs_info->fs_devices->rotating || fs_info->fs_devices->missing_devices)
+		return 1;
+	switch (profile) {
+	case BTRFS_BLOCK_GROUP_RAID1:
+	case BTRFS_BLOCK_GROUP_RAID10:
+		return 2;
+	case BTRFS_BLOCK_GROUP_RAID1C3:
+		return 3;
+	case BTRFS_BLOCK_GROUP_RAID1C4:
+		return 4;
+	default:
+		return 1;
+	}
+}
+
+/*
+ * Set the size of the window: what the parameter says, or what suits the disk.
+ * A disk with seeks gains from any more blocks that can be sorted, another one
+ * only needs enough of them in flight.
+ */
+static void init_window(struct btrfs_send_prefetch *p)
+{
+	const struct btrfs_fs_info *fs_info = p->fs_info;
+	const u64 fixed = READ_ONCE(send_prefetch_window);
+	u64 window = fixed;
+	u64 used = 0;
 
 	if (!window)
-		window = fs_info->fs_devices->rotating ? min_t(u64, ram / 32, SZ_256M) :
-							 min_t(u64, ram / 64, SZ_16M);
-	return window;
+		window = fs_info->fs_devices->rotating ? min_t(u64, ram_bytes() / 32, SZ_256M) :
+							 min_t(u64, ram_bytes() / 64, SZ_16M);
+	/* A window larger than the trees would be wasted. */
+	for (int i = 0; i < 2; i++) {
+		if (p->cursors[i].root)
+			used += btrfs_root_used(&p->cursors[i].root->root_item);
+	}
+	p->limit_blocks = max_t(u64, min(window, used) >> fs_info->nodesize_bits, 4);
+	p->min_blocks = fixed ? p->limit_blocks :
+				max(p->limit_blocks / PREFETCH_MIN_SHARE, 4);
+	p->max_blocks = p->limit_blocks;
+	p->max_nodes = clamp(4 * p->limit_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
+			     PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
+	p->ring_size = roundup_pow_of_two(p->limit_blocks);
 }
 
 /*
@@ -651,16 +890,8 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 {
 	struct btrfs_fs_info *fs_info = send_root->fs_info;
 	struct btrfs_send_prefetch *p;
-	u64 window = window_size(fs_info);
-	u64 used;
 
 	lockdep_assert_not_held(&fs_info->commit_root_sem);
-
-	/* A window larger than the trees would be wasted. */
-	used = btrfs_root_used(&send_root->root_item);
-	if (parent_root)
-		used += btrfs_root_used(&parent_root->root_item);
-	window = min(window, used);
 
 	p = kvzalloc_obj(*p, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (!p)
@@ -668,19 +899,18 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 	p->fs_info = fs_info;
 	p->cursors[0].root = send_root;
 	p->cursors[1].root = parent_root;
-	p->max_blocks = max_t(u64, window >> fs_info->nodesize_bits, 8);
-	p->max_nodes = clamp(4 * p->max_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
-			     PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
-	p->depth = queue_depth(fs_info);
-	p->ring_size = roundup_pow_of_two(p->max_blocks);
+	p->nr_lanes = nr_lanes(fs_info);
+	p->depth = queue_depth(fs_info) * p->nr_lanes;
+	init_window(p);
 	p->ring = kvzalloc_objs(*p->ring, p->ring_size,
 				GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
-	p->queue = kvzalloc_objs(*p->queue, p->max_blocks,
+	p->queue = kvzalloc_objs(*p->queue, p->limit_blocks,
 				 GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (!p->ring || !p->queue) {
 		btrfs_send_prefetch_stop(p);
 		return NULL;
 	}
+	atomic64_inc(&stats(p)->sends);
 	return p;
 }
 
@@ -711,6 +941,7 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 			return;
 		}
 	}
+	atomic64_inc(&stats(p)->restarts);
 	p->running = true;
 }
 
@@ -739,6 +970,8 @@ bool btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
 	if (!may_read(p))
 		return false;
 
+	if (now)
+		need_head(p);
 	fill_window(p);
 	submit_queue(p, now);
 	return true;
@@ -759,3 +992,50 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 	kvfree(p->ring);
 	kvfree(p);
 }
+
+static struct btrfs_send_prefetch_stats *kobj_to_stats(struct kobject *kobj)
+{
+	struct btrfs_fs_devices *fs_devices =
+		container_of(kobj, struct btrfs_fs_devices, fsid_kobj);
+
+	return &fs_devices->fs_info->send_prefetch_stats;
+}
+
+#define SEND_PREFETCH_ATTR(_name)						\
+static ssize_t send_prefetch_##_name##_show(struct kobject *kobj,		\
+					    struct kobj_attribute *attr,	\
+					    char *buf)				\
+{										\
+	return sysfs_emit(buf, "%lld\n",					\
+			  atomic64_read(&kobj_to_stats(kobj)->_name));		\
+}										\
+static struct kobj_attribute send_prefetch_attr_##_name =			\
+	__ATTR(_name, 0444, send_prefetch_##_name##_show, NULL)
+
+SEND_PREFETCH_ATTR(sends);
+SEND_PREFETCH_ATTR(restarts);
+SEND_PREFETCH_ATTR(fills);
+SEND_PREFETCH_ATTR(reads);
+SEND_PREFETCH_ATTR(cached);
+SEND_PREFETCH_ATTR(hits);
+SEND_PREFETCH_ATTR(late);
+SEND_PREFETCH_ATTR(lost);
+SEND_PREFETCH_ATTR(unused);
+
+static struct attribute *send_prefetch_attrs[] = {
+	&send_prefetch_attr_sends.attr,
+	&send_prefetch_attr_restarts.attr,
+	&send_prefetch_attr_fills.attr,
+	&send_prefetch_attr_reads.attr,
+	&send_prefetch_attr_cached.attr,
+	&send_prefetch_attr_hits.attr,
+	&send_prefetch_attr_late.attr,
+	&send_prefetch_attr_lost.attr,
+	&send_prefetch_attr_unused.attr,
+	NULL
+};
+
+const struct attribute_group btrfs_send_prefetch_attr_group = {
+	.name	= "send_prefetch",
+	.attrs	= send_prefetch_attrs,
+};
