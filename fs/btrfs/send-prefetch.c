@@ -1039,3 +1039,7 @@ const struct attribute_group btrfs_send_prefetch_attr_group = {
 	.name	= "send_prefetch",
 	.attrs	= send_prefetch_attrs,
 };
+
+#if IS_ENABLED(CONFIG_BTRFS_SEND_PREFETCH_KUNIT_TEST)
+#include "tests/send-prefetch-test.c"
+#endif

@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of the send prefetch, part of send-prefetch.c: trees in memory,
+ * on which the window must hold what a naive comparison of all leaves finds.
+ */
+
+#include <kunit/test.h>
+#include <linux/prandom.h>
+
+#define TEST_NODESIZE		SZ_4K
+#define TEST_MAX_LEAVES		512
+#define TEST_MAX_BLOCKS		4096
+#define TEST_MAX_FANOUT		16
+
+/* A leaf as the reference sees it. */
+struct test_leaf {
+	u64 objectid;
+	u64 bytenr;
+};
+
+struct test_tree {
+	struct btrfs_root *root;
+	struct test_leaf leaves[TEST_MAX_LEAVES];
+	int nr;
+};
+
+struct send_prefetch_test {
+	struct btrfs_fs_info *fs_info;
+	struct test_tree trees[2];
+	struct extent_buffer *blocks[TEST_MAX_BLOCKS];
+	int nr_blocks;
+	struct rnd_state rnd;
+	/* What must be read, in the order of keys. */
+	struct test_leaf expected[2 * TEST_MAX_LEAVES];
+	int nr_expected;
+};
+
+static struct btrfs_key test_key(u64 objectid)
+{
+	return (struct btrfs_key){ .objectid = objectid, .type = BTRFS_INODE_ITEM_KEY };
+}
+
+static struct extent_buffer *test_block(struct kunit *test, int level, u64 objectid)
+{
+	struct send_prefetch_test *t = test->priv;
+	const struct btrfs_key key = test_key(objectid);
+	struct btrfs_disk_key disk_key;
+	struct extent_buffer *eb;
+
+	KUNIT_ASSERT_LT(test, t->nr_blocks, TEST_MAX_BLOCKS);
+	eb = alloc_test_extent_buffer(t->fs_info, (u64)(t->nr_blocks + 1) * TEST_NODESIZE);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, eb);
+	t->blocks[t->nr_blocks++] = eb;
+
+	memzero_extent_buffer(eb, 0, TEST_NODESIZE);
+	btrfs_set_header_bytenr(eb, eb->start);
+	btrfs_set_header_generation(eb, 1);
+	btrfs_set_header_owner(eb, BTRFS_FIRST_FREE_OBJECTID);
+	btrfs_set_header_level(eb, level);
+	if (level == 0) {
+		btrfs_set_header_nritems(eb, 1);
+		btrfs_cpu_key_to_disk(&disk_key, &key);
+		btrfs_set_item_key(eb, &disk_key, 0);
+	}
+	return eb;
+}
+
+static u64 first_objectid(const struct extent_buffer *eb)
+{
+	struct btrfs_key key;
+
+	if (btrfs_header_level(eb))
+		btrfs_node_key_to_cpu(eb, &key, 0);
+	else
+		btrfs_item_key_to_cpu(eb, &key, 0);
+	return key.objectid;
+}
+
+static struct extent_buffer *test_node(struct kunit *test, struct extent_buffer **children,
+				       int nr)
+{
+	struct extent_buffer *eb;
+
+	eb = test_block(test, btrfs_header_level(children[0]) + 1, 0);
+	for (int slot = 0; slot < nr; slot++) {
+		const struct btrfs_key key = test_key(first_objectid(children[slot]));
+		struct btrfs_disk_key disk_key;
+
+		btrfs_cpu_key_to_disk(&disk_key, &key);
+		btrfs_set_node_key(eb, &disk_key, slot);
+		btrfs_set_node_blockptr(eb, slot, children[slot]->start);
+		btrfs_set_node_ptr_generation(eb, slot, 1);
+	}
+	btrfs_set_header_nritems(eb, nr);
+	return eb;
+}
+
+/* The block of the other tree that is the node of just these children. */
+static struct extent_buffer *shared_node(const struct send_prefetch_test *t,
+					 struct extent_buffer **children, int nr)
+{
+	for (int i = 0; i < t->nr_blocks; i++) {
+		struct extent_buffer *eb = t->blocks[i];
+		int slot;
+
+		if (btrfs_header_level(eb) != btrfs_header_level(children[0]) + 1 ||
+		    btrfs_header_nritems(eb) != nr)
+			continue;
+		for (slot = 0; slot < nr; slot++) {
+			if (btrfs_node_blockptr(eb, slot) != children[slot]->start)
+				break;
+		}
+		if (slot == nr)
+			return eb;
+	}
+	return NULL;
+}
+
+/*
+ * Build a tree over leaves. Nodes get 1 to @fanout children, and one of the
+ * other tree with the same children is shared if @share says so. The tree is at
+ * least of level @min_level.
+ */
+static void build_tree(struct kunit *test, int side, struct extent_buffer **blocks, int nr,
+		       int fanout, bool share, int min_level)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct test_tree *tree = &t->trees[side];
+	struct extent_buffer *root_node;
+
+	tree->nr = nr;
+	for (int i = 0; i < nr; i++) {
+		tree->leaves[i].objectid = first_objectid(blocks[i]);
+		tree->leaves[i].bytenr = blocks[i]->start;
+	}
+	/* Nodes one below the other, the last one has room for all. */
+	for (int level = 1; nr > fanout || level < min_level; level++) {
+		int out = 0;
+
+		for (int i = 0; i < nr;) {
+			/* Mostly full, so that both trees often cut alike. */
+			const int room = fanout - (prandom_u32_state(&t->rnd) % 4 == 0 ? 1 : 0);
+			const int len = clamp(nr - i, 1, max(room, 1));
+			struct extent_buffer *node = NULL;
+
+			if (share)
+				node = shared_node(t, blocks + i, len);
+			blocks[out++] = node ?: test_node(test, blocks + i, len);
+			i += len;
+		}
+		nr = out;
+	}
+	root_node = (nr == 1 && min_level == 0) ? blocks[0] : test_node(test, blocks, nr);
+	tree->root->commit_root = root_node;
+}
+
+static int cmp_leaf(const void *a, const void *b)
+{
+	const struct test_leaf *la = a;
+	const struct test_leaf *lb = b;
+
+	if (la->objectid != lb->objectid)
+		return la->objectid < lb->objectid ? -1 : 1;
+	return (la->bytenr > lb->bytenr) - (la->bytenr < lb->bytenr);
+}
+
+/* All leaves below a node that are not also in the other tree. */
+static void find_expected(struct send_prefetch_test *t)
+{
+	t->nr_expected = 0;
+	for (int side = 0; side < 2; side++) {
+		const struct test_tree *tree = &t->trees[side];
+		const struct test_tree *other = &t->trees[!side];
+
+		if (!tree->root || btrfs_header_level(tree->root->commit_root) == 0)
+			continue;
+		for (int i = 0; i < tree->nr; i++) {
+			bool shared = false;
+
+			for (int j = 0; other->root && j < other->nr; j++)
+				shared |= cmp_leaf(&tree->leaves[i], &other->leaves[j]) == 0;
+			if (!shared)
+				t->expected[t->nr_expected++] = tree->leaves[i];
+		}
+	}
+	sort(t->expected, t->nr_expected, sizeof(t->expected[0]), cmp_leaf, NULL);
+}
+
+static struct btrfs_send_prefetch *test_start(struct kunit *test, int max_blocks)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct btrfs_send_prefetch *p;
+
+	p = btrfs_send_prefetch_start(t->trees[0].root, t->trees[1].root);
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	p->min_blocks = max_blocks;
+	p->max_blocks = max_blocks;
+	p->limit_blocks = max_blocks;
+	return p;
+}
+
+/*
+ * Walk from expected leaf number @first to before @last as a compare would, and
+ * see that each is in the window and in memory when it is needed.
+ */
+static void test_walk(struct kunit *test, struct btrfs_send_prefetch *p, int first, int last)
+{
+	struct send_prefetch_test *t = test->priv;
+
+	for (int i = first; i < last; i++) {
+		const struct btrfs_key key = test_key(t->expected[i].objectid);
+		bool found = false;
+
+		KUNIT_ASSERT_TRUE(test, btrfs_send_prefetch_advance(p, &key, true));
+		KUNIT_ASSERT_LE(test, p->tail - p->head, p->max_blocks);
+		for (u32 nr = p->head; nr != p->tail; nr++) {
+			const struct prefetch_block *block = block_at(p, nr);
+
+			if (block->ra.level == 0 && block->ra.bytenr == t->expected[i].bytenr)
+				found = block->submitted && block->ra.eb &&
+					extent_buffer_uptodate(block->ra.eb);
+		}
+		KUNIT_ASSERT_TRUE_MSG(test, found, "leaf %d of %d, key %llu", i,
+				      t->nr_expected, t->expected[i].objectid);
+	}
+}
+
+/* All leaves that ever were in the window, against those expected. */
+static void test_exact(struct kunit *test, int max_blocks)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct btrfs_send_prefetch *p = test_start(test, max_blocks);
+	struct btrfs_key key = test_key(0);
+	u32 seen = p->tail;
+	int nr = 0;
+
+	find_expected(t);
+	down_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_restart(p, &key);
+	while (btrfs_send_prefetch_advance(p, &key, true)) {
+		u64 last = key.objectid;
+
+		for (; seen != p->tail; seen++) {
+			const struct btrfs_tree_block_readahead *ra = &block_at(p, seen)->ra;
+			struct test_leaf leaf = { ra->first_key.objectid, ra->bytenr };
+
+			KUNIT_EXPECT_GE(test, leaf.objectid, last);
+			last = leaf.objectid;
+			if (ra->level)
+				continue;
+			KUNIT_ASSERT_LT(test, nr, t->nr_expected);
+			/* Two leaves of one key come in any order. */
+			if (cmp_leaf(&leaf, &t->expected[nr]) && nr + 1 < t->nr_expected &&
+			    t->expected[nr + 1].objectid == leaf.objectid)
+				swap(t->expected[nr], t->expected[nr + 1]);
+			KUNIT_ASSERT_EQ(test, cmp_leaf(&leaf, &t->expected[nr]), 0);
+			nr++;
+		}
+		if (p->head == p->tail)
+			break;
+		/* Just behind the first block of the window. */
+		key = block_at(p, p->head)->ra.first_key;
+		key.offset++;
+	}
+	KUNIT_EXPECT_EQ(test, nr, t->nr_expected);
+	KUNIT_EXPECT_TRUE(test, at_end(p));
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+}
+
+/* No reference is left over and none is missing. */
+static void test_refs(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+
+	for (int i = 0; i < t->nr_blocks; i++)
+		KUNIT_ASSERT_EQ(test, refcount_read(&t->blocks[i]->refs), 2);
+}
+
+/* A leaf for each key from @first in steps of @step. */
+static int new_leaves(struct kunit *test, struct extent_buffer **leaves, int nr,
+		      u64 first, u64 step)
+{
+	for (int i = 0; i < nr; i++)
+		leaves[i] = test_block(test, 0, first + i * step);
+	return nr;
+}
+
+/* A full send. */
+static void without_parent(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+
+	t->trees[1].root = NULL;
+}
+
+static void empty_parent_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[64];
+
+	new_leaves(test, leaves, 64, 256, 10);
+	build_tree(test, 0, leaves, 64, 8, false, 0);
+	new_leaves(test, leaves, 1, 256, 1);
+	build_tree(test, 1, leaves, 1, 8, false, 0);
+	test_exact(test, 16);
+	test_refs(test);
+}
+
+static void empty_both_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[1];
+
+	for (int side = 0; side < 2; side++) {
+		new_leaves(test, leaves, 1, 256, 1);
+		build_tree(test, side, leaves, 1, 8, false, 0);
+	}
+	test_exact(test, 16);
+	test_refs(test);
+}
+
+static void one_block_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[2];
+
+	new_leaves(test, leaves, 1, 256, 1);
+	build_tree(test, 0, leaves, 1, 8, false, 1);
+	without_parent(test);
+	test_exact(test, 16);
+	test_refs(test);
+}
+
+static void full_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[300];
+
+	new_leaves(test, leaves, 300, 256, 3);
+	build_tree(test, 0, leaves, 300, 7, false, 0);
+	without_parent(test);
+	test_exact(test, 16);
+	test_refs(test);
+}
+
+static void all_shared_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[100];
+	struct extent_buffer *copy[100];
+
+	new_leaves(test, leaves, 100, 256, 3);
+	memcpy(copy, leaves, sizeof(copy));
+	build_tree(test, 0, leaves, 100, 8, false, 0);
+	build_tree(test, 1, copy, 100, 8, true, 0);
+	test_exact(test, 16);
+	KUNIT_EXPECT_EQ(test, ((struct send_prefetch_test *)test->priv)->nr_expected, 0);
+	test_refs(test);
+}
+
+static void all_different_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[100];
+
+	for (int side = 0; side < 2; side++) {
+		new_leaves(test, leaves, 100, 256 + side, 3);
+		build_tree(test, side, leaves, 100, 8, false, 0);
+	}
+	test_exact(test, 16);
+	KUNIT_EXPECT_EQ(test, ((struct send_prefetch_test *)test->priv)->nr_expected, 200);
+	test_refs(test);
+}
+
+/* The same leaves under trees of different height. */
+static void heights_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[60];
+	struct extent_buffer *copy[60];
+
+	new_leaves(test, leaves, 60, 256, 3);
+	memcpy(copy, leaves, sizeof(copy));
+	copy[20] = test_block(test, 0, 256 + 20 * 3);
+	copy[59] = test_block(test, 0, 256 + 59 * 3 + 1);
+	build_tree(test, 0, leaves, 60, 16, false, 0);
+	build_tree(test, 1, copy, 60, 3, true, 5);
+	test_exact(test, 16);
+	KUNIT_EXPECT_EQ(test, ((struct send_prefetch_test *)test->priv)->nr_expected, 4);
+	test_refs(test);
+}
+
+/* The walk finds each block in the window, from any key on. */
+static void restart_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[200];
+	struct extent_buffer *copy[200];
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 200, 256, 3);
+	memcpy(copy, leaves, sizeof(copy));
+	for (int i = 0; i < 200; i += 3)
+		copy[i] = test_block(test, 0, 256 + i * 3 + (i % 2));
+	build_tree(test, 0, leaves, 200, 8, false, 0);
+	build_tree(test, 1, copy, 200, 6, true, 0);
+	find_expected(t);
+
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	for (int first = 0; first < t->nr_expected; first += 7) {
+		const struct btrfs_key key = test_key(t->expected[first].objectid);
+
+		btrfs_send_prefetch_restart(p, &key);
+		test_walk(test, p, first, min(first + 20, t->nr_expected));
+	}
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+static void stop_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[50];
+	const struct btrfs_key first = test_key(256);
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 50, 256, 3);
+	build_tree(test, 0, leaves, 50, 8, false, 0);
+	without_parent(test);
+	find_expected(t);
+
+	btrfs_send_prefetch_stop(NULL);
+	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(NULL, &first, true));
+
+	p = test_start(test, 16);
+	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(p, &first, true));
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+
+	for (int last = 0; last <= t->nr_expected; last += 5) {
+		p = test_start(test, 16);
+		down_read(&t->fs_info->commit_root_sem);
+		btrfs_send_prefetch_restart(p, &first);
+		test_walk(test, p, 0, last);
+		up_read(&t->fs_info->commit_root_sem);
+		btrfs_send_prefetch_stop(p);
+		test_refs(test);
+	}
+}
+
+/* Nothing is read while a relocation runs, or after one without a restart. */
+static void relocation_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[50];
+	const struct btrfs_key first = test_key(256);
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 50, 256, 3);
+	build_tree(test, 0, leaves, 50, 8, false, 0);
+	without_parent(test);
+	find_expected(t);
+
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_restart(p, &first);
+
+	set_bit(BTRFS_FS_RELOC_RUNNING, &t->fs_info->flags);
+	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(p, &first, true));
+	KUNIT_EXPECT_EQ(test, p->tail, p->head);
+	clear_bit(BTRFS_FS_RELOC_RUNNING, &t->fs_info->flags);
+
+	test_walk(test, p, 0, 10);
+	t->fs_info->last_reloc_trans++;
+	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(p, &first, true));
+	btrfs_send_prefetch_restart(p, &first);
+	KUNIT_EXPECT_EQ(test, p->tail, p->head);
+	test_walk(test, p, 0, t->nr_expected);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* Blocks leave the queue in one direction, around once. */
+static void order_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[100];
+	const struct btrfs_key first = test_key(256);
+	struct btrfs_send_prefetch *p;
+	int turns = 0;
+
+	new_leaves(test, leaves, 100, 256, 3);
+	/* Keys in another order than bytenrs. */
+	for (int i = 99; i > 0; i--) {
+		const int j = prandom_u32_state(&t->rnd) % (i + 1);
+
+		swap(leaves[i]->start, leaves[j]->start);
+	}
+	for (int i = 0; i < 100; i++) {
+		xa_store_irq(&t->fs_info->buffer_tree,
+			     leaves[i]->start >> t->fs_info->nodesize_bits, leaves[i], GFP_KERNEL);
+		btrfs_set_header_bytenr(leaves[i], leaves[i]->start);
+	}
+	build_tree(test, 0, leaves, 100, 8, false, 0);
+	without_parent(test);
+
+	p = test_start(test, 64);
+	p->sweep = 40 * TEST_NODESIZE;
+	down_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_restart(p, &first);
+	fill_window(p);
+	sort_queue(p);
+	KUNIT_EXPECT_GT(test, p->queue_len, 30);
+	for (u32 i = 1; i < p->queue_len; i++) {
+		if (block_at(p, p->queue[i])->ra.bytenr < block_at(p, p->queue[i - 1])->ra.bytenr)
+			turns++;
+	}
+	KUNIT_EXPECT_EQ(test, turns, 1);
+	KUNIT_EXPECT_GE(test, block_at(p, p->queue[0])->ra.bytenr, p->sweep);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+static void random_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct rnd_state *rnd = &t->rnd;
+	struct extent_buffer **leaves[2];
+	int nr[2];
+	u64 key = 256;
+
+	for (int side = 0; side < 2; side++) {
+		leaves[side] = kunit_kcalloc(test, TEST_MAX_LEAVES, sizeof(leaves[side][0]),
+					     GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, leaves[side]);
+		nr[side] = 0;
+	}
+	/* How many of a hundred leaves are shared. */
+	const u32 percent = prandom_u32_state(rnd) % 101;
+	const u32 total = 1 + prandom_u32_state(rnd) % (TEST_MAX_LEAVES - 1);
+
+	for (u32 i = 0; i < total; i++) {
+		key += 1 + prandom_u32_state(rnd) % 3;
+		if (prandom_u32_state(rnd) % 100 < percent) {
+			struct extent_buffer *leaf = test_block(test, 0, key);
+
+			leaves[0][nr[0]++] = leaf;
+			leaves[1][nr[1]++] = leaf;
+			continue;
+		}
+		/* Only left, only right, or both. */
+		const u32 kind = prandom_u32_state(rnd) % 3;
+
+		if (kind != 1)
+			leaves[0][nr[0]++] = test_block(test, 0, key);
+		if (kind != 0)
+			leaves[1][nr[1]++] = test_block(test, 0, key);
+	}
+	for (int side = 0; side < 2; side++) {
+		if (nr[side] == 0)
+			leaves[side][nr[side]++] = test_block(test, 0, 256);
+		build_tree(test, side, leaves[side], nr[side],
+			   2 + prandom_u32_state(rnd) % (TEST_MAX_FANOUT - 2),
+			   prandom_u32_state(rnd) % 4, prandom_u32_state(rnd) % 5);
+	}
+	test_exact(test, 8 + prandom_u32_state(rnd) % 64);
+	test_refs(test);
+}
+
+static const int random_seeds[] = {
+	1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+	21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40,
+};
+
+static void random_seed_desc(const int *seed, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "seed %d", *seed);
+}
+
+KUNIT_ARRAY_PARAM(random_seeds, random_seeds, random_seed_desc);
+
+static int send_prefetch_test_init(struct kunit *test)
+{
+	struct btrfs_fs_info *fs_info;
+	struct send_prefetch_test *t;
+
+	t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	fs_info = kunit_kzalloc(test, sizeof(*fs_info), GFP_KERNEL);
+	if (!t || !fs_info)
+		return -ENOMEM;
+	fs_info->fs_devices = kunit_kzalloc(test, sizeof(*fs_info->fs_devices), GFP_KERNEL);
+	if (!fs_info->fs_devices)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&fs_info->fs_devices->devices);
+	mutex_init(&fs_info->fs_devices->device_list_mutex);
+	btrfs_init_fs_info(fs_info);
+	fs_info->nodesize = TEST_NODESIZE;
+	fs_info->nodesize_bits = ilog2(TEST_NODESIZE);
+	fs_info->sectorsize = SZ_4K;
+	fs_info->sectorsize_bits = ilog2(SZ_4K);
+	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
+
+	for (int side = 0; side < 2; side++) {
+		struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
+
+		if (!root)
+			return -ENOMEM;
+		root->fs_info = fs_info;
+		btrfs_set_root_used(&root->root_item, SZ_1G);
+		t->trees[side].root = root;
+	}
+	t->fs_info = fs_info;
+	prandom_seed_state(&t->rnd, test->param_value ? *(const int *)test->param_value : 1);
+	test->priv = t;
+	return 0;
+}
+
+static void send_prefetch_test_exit(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+
+	if (!t)
+		return;
+	for (int i = 0; i < t->nr_blocks; i++)
+		free_extent_buffer_stale(t->blocks[i]);
+}
+
+static struct kunit_case send_prefetch_test_cases[] = {
+	KUNIT_CASE(empty_parent_test),
+	KUNIT_CASE(empty_both_test),
+	KUNIT_CASE(one_block_test),
+	KUNIT_CASE(full_test),
+	KUNIT_CASE(all_shared_test),
+	KUNIT_CASE(all_different_test),
+	KUNIT_CASE(heights_test),
+	KUNIT_CASE(restart_test),
+	KUNIT_CASE(stop_test),
+	KUNIT_CASE(relocation_test),
+	KUNIT_CASE(order_test),
+	KUNIT_CASE_PARAM(random_test, random_seeds_gen_params),
+	{}
+};
+
+static struct kunit_suite send_prefetch_test_suite = {
+	.name		= "btrfs-send-prefetch",
+	.init		= send_prefetch_test_init,
+	.exit		= send_prefetch_test_exit,
+	.test_cases	= send_prefetch_test_cases,
+};
+
+kunit_test_suite(send_prefetch_test_suite);
