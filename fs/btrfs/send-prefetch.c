@@ -412,7 +412,7 @@ static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_curso
 	struct extent_buffer *eb = cur->nodes[level - 1];
 
 	init_readahead(&block->ra, cur->nodes[level], cur->slots[level]);
-	block->submitted = (eb != NULL);
+	block->submitted = !!eb;
 	block->needed = false;
 	if (eb) {
 		refcount_inc(&eb->refs);
