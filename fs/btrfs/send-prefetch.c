@@ -38,7 +38,7 @@
 #include "send-prefetch.h"
 
 #define CREATE_TRACE_POINTS
-#include "send-prefetch-trace.h"
+#include "send_prefetch_trace.h"
 
 /* Reads in flight above which a walk that has what it needs is not held up. */
 #define PREFETCH_DEPTH			32
@@ -77,8 +77,7 @@ static int send_prefetch_window_set(const char *val, const struct kernel_param *
 		return ret;
 	}
 	if (window && (window < PREFETCH_MIN_WINDOW || window > max)) {
-		btrfs_err(NULL,
-"send_prefetch_window must be 0 for automatic or %u (two of the largest nodes) to %llu (half of the memory) bytes, not %llu",
+		btrfs_err(NULL, "send_prefetch_window must be 0 (automatic) or from %u (two of the largest nodes) to %llu (half of the memory) bytes, not %llu",
 			  PREFETCH_MIN_WINDOW, max, window);
 		return -EINVAL;
 	}
@@ -178,9 +177,9 @@ static bool in_window(const struct btrfs_send_prefetch *p, u32 nr)
 	return nr - p->head < p->tail - p->head;
 }
 
-static struct btrfs_send_prefetch_stats *stats(const struct btrfs_send_prefetch *p)
+static void count(const struct btrfs_send_prefetch *p, enum btrfs_send_prefetch_counter counter)
 {
-	return &p->fs_info->send_prefetch_stats;
+	atomic64_inc(&p->fs_info->send_prefetch_stats.counters[counter]);
 }
 
 static u64 send_root_id(const struct btrfs_send_prefetch *p)
@@ -336,9 +335,9 @@ static void count_read(struct btrfs_send_prefetch *p, const struct extent_buffer
 	if (!eb)
 		return;
 	if (test_bit(EXTENT_BUFFER_READING, &eb->bflags))
-		atomic64_inc(&stats(p)->reads);
+		count(p, BTRFS_SEND_PREFETCH_READS);
 	else
-		atomic64_inc(&stats(p)->cached);
+		count(p, BTRFS_SEND_PREFETCH_CACHED);
 }
 
 /*
@@ -555,7 +554,7 @@ static void fill_window(struct btrfs_send_prefetch *p)
 		resize_window(p);
 		compact_queue(p);
 		p->filling = true;
-		atomic64_inc(&stats(p)->fills);
+		count(p, BTRFS_SEND_PREFETCH_FILLS);
 	} else if (p->queue_sorted) {
 		compact_queue(p);
 	}
@@ -666,15 +665,15 @@ static void need_head(struct btrfs_send_prefetch *p)
 		block->needed = true;
 		if (!block->submitted || block_in_flight(block)) {
 			p->nr_late++;
-			atomic64_inc(&stats(p)->late);
+			count(p, BTRFS_SEND_PREFETCH_LATE);
 			trace_btrfs_send_prefetch_late(fsid, ra->owner_root, ra->bytenr,
 						       ra->generation, ra->level);
 		} else if (!ra->eb || !extent_buffer_uptodate(ra->eb)) {
-			atomic64_inc(&stats(p)->lost);
+			count(p, BTRFS_SEND_PREFETCH_LOST);
 			trace_btrfs_send_prefetch_lost(fsid, ra->owner_root, ra->bytenr,
 						       ra->generation, ra->level);
 		} else {
-			atomic64_inc(&stats(p)->hits);
+			count(p, BTRFS_SEND_PREFETCH_HITS);
 		}
 	}
 }
@@ -785,7 +784,7 @@ static void drop_all(struct btrfs_send_prefetch *p)
 		const struct btrfs_tree_block_readahead *ra = &block->ra;
 
 		if (!block->needed && ra->eb) {
-			atomic64_inc(&stats(p)->unused);
+			count(p, BTRFS_SEND_PREFETCH_UNUSED);
 			trace_btrfs_send_prefetch_unused(p->fs_info->fs_devices->fsid,
 							 ra->owner_root, ra->bytenr,
 							 ra->generation, ra->level);
@@ -910,7 +909,7 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 		btrfs_send_prefetch_stop(p);
 		return NULL;
 	}
-	atomic64_inc(&stats(p)->sends);
+	count(p, BTRFS_SEND_PREFETCH_SENDS);
 	return p;
 }
 
@@ -941,7 +940,7 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 			return;
 		}
 	}
-	atomic64_inc(&stats(p)->restarts);
+	count(p, BTRFS_SEND_PREFETCH_RESTARTS);
 	p->running = true;
 }
 
@@ -993,45 +992,44 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 	kvfree(p);
 }
 
-static struct btrfs_send_prefetch_stats *kobj_to_stats(struct kobject *kobj)
-{
-	struct btrfs_fs_devices *fs_devices =
-		container_of(kobj, struct btrfs_fs_devices, fsid_kobj);
+static ssize_t send_prefetch_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
 
-	return &fs_devices->fs_info->send_prefetch_stats;
+/* In the order of enum btrfs_send_prefetch_counter. */
+static struct kobj_attribute send_prefetch_counters[] = {
+	__ATTR(sends, 0444, send_prefetch_show, NULL),
+	__ATTR(restarts, 0444, send_prefetch_show, NULL),
+	__ATTR(fills, 0444, send_prefetch_show, NULL),
+	__ATTR(reads, 0444, send_prefetch_show, NULL),
+	__ATTR(cached, 0444, send_prefetch_show, NULL),
+	__ATTR(hits, 0444, send_prefetch_show, NULL),
+	__ATTR(late, 0444, send_prefetch_show, NULL),
+	__ATTR(lost, 0444, send_prefetch_show, NULL),
+	__ATTR(unused, 0444, send_prefetch_show, NULL),
+};
+
+static_assert(ARRAY_SIZE(send_prefetch_counters) == BTRFS_NR_SEND_PREFETCH_COUNTERS);
+
+static ssize_t send_prefetch_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	const struct btrfs_fs_devices *fs_devices =
+		container_of(kobj, struct btrfs_fs_devices, fsid_kobj);
+	const struct btrfs_fs_info *fs_info = fs_devices->fs_info;
+	const int nr = attr - send_prefetch_counters;
+
+	return sysfs_emit(buf, "%lld\n",
+			  atomic64_read(&fs_info->send_prefetch_stats.counters[nr]));
 }
 
-#define SEND_PREFETCH_ATTR(_name)						\
-static ssize_t send_prefetch_##_name##_show(struct kobject *kobj,		\
-					    struct kobj_attribute *attr,	\
-					    char *buf)				\
-{										\
-	return sysfs_emit(buf, "%lld\n",					\
-			  atomic64_read(&kobj_to_stats(kobj)->_name));		\
-}										\
-static struct kobj_attribute send_prefetch_attr_##_name =			\
-	__ATTR(_name, 0444, send_prefetch_##_name##_show, NULL)
-
-SEND_PREFETCH_ATTR(sends);
-SEND_PREFETCH_ATTR(restarts);
-SEND_PREFETCH_ATTR(fills);
-SEND_PREFETCH_ATTR(reads);
-SEND_PREFETCH_ATTR(cached);
-SEND_PREFETCH_ATTR(hits);
-SEND_PREFETCH_ATTR(late);
-SEND_PREFETCH_ATTR(lost);
-SEND_PREFETCH_ATTR(unused);
-
 static struct attribute *send_prefetch_attrs[] = {
-	&send_prefetch_attr_sends.attr,
-	&send_prefetch_attr_restarts.attr,
-	&send_prefetch_attr_fills.attr,
-	&send_prefetch_attr_reads.attr,
-	&send_prefetch_attr_cached.attr,
-	&send_prefetch_attr_hits.attr,
-	&send_prefetch_attr_late.attr,
-	&send_prefetch_attr_lost.attr,
-	&send_prefetch_attr_unused.attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_SENDS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_RESTARTS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_FILLS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_READS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_CACHED].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_HITS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LATE].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LOST].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_UNUSED].attr,
 	NULL
 };
 

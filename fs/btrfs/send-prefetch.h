@@ -11,25 +11,27 @@ struct btrfs_key;
 struct btrfs_root;
 struct btrfs_send_prefetch;
 
-/*
- * Totals of a mounted filesystem, in blocks unless said otherwise, shown in
- * /sys/fs/btrfs/<UUID>/send_prefetch/.
- */
-struct btrfs_send_prefetch_stats {
+/* What is counted, and shown in /sys/fs/btrfs/<UUID>/send_prefetch/. */
+enum btrfs_send_prefetch_counter {
 	/* Sends that read ahead, and (re)starts of it. */
-	atomic64_t sends;
-	atomic64_t restarts;
+	BTRFS_SEND_PREFETCH_SENDS,
+	BTRFS_SEND_PREFETCH_RESTARTS,
 	/* Times the window was filled up. */
-	atomic64_t fills;
-	/* Reads started, and blocks that were in memory already. */
-	atomic64_t reads;
-	atomic64_t cached;
-	/* Needed by the walk: there, or not yet, or not any more. */
-	atomic64_t hits;
-	atomic64_t late;
-	atomic64_t lost;
-	/* Read and dropped without being needed. */
-	atomic64_t unused;
+	BTRFS_SEND_PREFETCH_FILLS,
+	/* Blocks whose read was started, or that were in memory already. */
+	BTRFS_SEND_PREFETCH_READS,
+	BTRFS_SEND_PREFETCH_CACHED,
+	/* Blocks the walk needed: there, not there yet, not readable ahead. */
+	BTRFS_SEND_PREFETCH_HITS,
+	BTRFS_SEND_PREFETCH_LATE,
+	BTRFS_SEND_PREFETCH_LOST,
+	/* Blocks read and dropped before the walk needed them. */
+	BTRFS_SEND_PREFETCH_UNUSED,
+	BTRFS_NR_SEND_PREFETCH_COUNTERS,
+};
+
+struct btrfs_send_prefetch_stats {
+	atomic64_t counters[BTRFS_NR_SEND_PREFETCH_COUNTERS];
 };
 
 extern const struct attribute_group btrfs_send_prefetch_attr_group;
