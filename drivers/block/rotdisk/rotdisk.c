@@ -663,13 +663,14 @@ static int rotdisk_power_on(struct rotdisk *d)
 	err = rotdisk_init_model(d);
 	if (err)
 		return err;
-	if (hrtimer_resolution > NSEC_PER_USEC)
-		pr_warn("%s: no high resolution timers, times are %u ns coarse\n",
-			config_item_name(&d->item), hrtimer_resolution);
 	err = rotdisk_add_disk(d);
 	if (err)
-		rotdisk_fail(d, err, "no block device: error %d", err);
-	return err;
+		return rotdisk_fail(d, err, "no block device: error %d", err);
+	/* Not earlier: the first tick after boot may switch them on. */
+	if (d->timing && hrtimer_resolution > NSEC_PER_USEC)
+		pr_warn("%s: no high resolution timers, times are %u ns coarse\n",
+			config_item_name(&d->item), hrtimer_resolution);
+	return 0;
 }
 
 /* Safe with the block device open: its users get I/O errors from now on. */
