@@ -33,6 +33,7 @@ bench:
 test:
 	@scripts/install-deps kernel bench test
 	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
+	@$(MAKE) --no-print-directory kernels
 	@scripts/check-style
 	@tools/testing/btrfs-send/check $(TESTS)
 
