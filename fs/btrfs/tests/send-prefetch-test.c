@@ -558,7 +558,7 @@ static void random_test(struct kunit *test)
 		if (nr[side] == 0)
 			leaves[side][nr[side]++] = test_block(test, 0, 256);
 		build_tree(test, side, leaves[side], nr[side],
-			   2 + prandom_u32_state(rnd) % (TEST_MAX_FANOUT - 2),
+			   4 + prandom_u32_state(rnd) % (TEST_MAX_FANOUT - 4),
 			   prandom_u32_state(rnd) % 4, prandom_u32_state(rnd) % 5);
 	}
 	test_exact(test, 8 + prandom_u32_state(rnd) % 64);
