@@ -1009,15 +1009,15 @@ write_env() {
 write_env
 rm -f "$partial"/{fio.json,skipped,btrfs-progs,tree-snap1.json,tree-snap2.json}
 
-# Publish the run as a whole, then judge it.
+# Publish the run as a whole, then judge it; a void one does not become the latest.
 [[ ! -d $output ]] || rmdir "$output"
 mv "$partial" "$output"
 partial=
-if [[ $(realpath "$(dirname "$output")") == "$top/results" ]]; then
-	ln --symbolic --force --no-dereference "$(basename "$output")" "$top/results/latest"
-fi
 note "results in $output"
 "$scripts/bench-report" --verify "$output" || exit 1
+if [[ $(realpath "$(dirname "$output")") == "$(realpath "$top")/results" ]]; then
+	ln --symbolic --force --no-dereference "$(basename "$output")" "$top/results/latest"
+fi
 "$scripts/bench-report" --format "$format" "$output"
 "$scripts/bench-report" --format svg --output "$output/head.svg" "$output"
 "$scripts/bench-report" --format html --output "$output/report.html" "$output"
