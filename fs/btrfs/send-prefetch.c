@@ -57,6 +57,7 @@
 /* The largest one that can be asked for, as a share of the memory. */
 #define PREFETCH_MAX_RAM_SHARE		2
 
+/* Bytes of memory, 0 while the kernel command line is parsed. */
 static u64 ram_bytes(void)
 {
 	return (u64)totalram_pages() << PAGE_SHIFT;
@@ -76,9 +77,9 @@ static int send_prefetch_window_set(const char *val, const struct kernel_param *
 			  (int)strcspn(val, "\n"), val);
 		return ret;
 	}
-	if (window && (window < PREFETCH_MIN_WINDOW || window > max)) {
+	if (window && (window < PREFETCH_MIN_WINDOW || (max && window > max))) {
 		btrfs_err(NULL, "send_prefetch_window must be 0 (automatic) or from %u (two of the largest nodes) to %llu (half of the memory) bytes, not %llu",
-			  PREFETCH_MIN_WINDOW, max, window);
+			  PREFETCH_MIN_WINDOW, max ?: U64_MAX, window);
 		return -EINVAL;
 	}
 	WRITE_ONCE(send_prefetch_window, window);
@@ -852,9 +853,17 @@ static void init_window(struct btrfs_send_prefetch *p)
 {
 	const struct btrfs_fs_info *fs_info = p->fs_info;
 	const u64 fixed = READ_ONCE(send_prefetch_window);
+	const u64 max = ram_bytes() / PREFETCH_MAX_RAM_SHARE;
 	u64 window = fixed;
 	u64 used = 0;
 
+	/* Only the kernel command line can ask for more. */
+	if (window > max) {
+		btrfs_warn_rl(fs_info,
+			      "send_prefetch_window of %llu is cut to %llu bytes, half of the memory",
+			      window, max);
+		window = max;
+	}
 	if (!window)
 		window = fs_info->fs_devices->rotating ? min_t(u64, ram_bytes() / 32, SZ_256M) :
 							 min_t(u64, ram_bytes() / 64, SZ_16M);
