@@ -695,10 +695,11 @@ set_parameters() {
 	done
 }
 
-# Is this the kernel that the variant names? A patch that was not built in must
-# not be measured as one that gains nothing.
+# Is this the kernel that the variant names, with the parameters asked for? A
+# patch that was not built in, or a value that was refused while the kernel
+# booted, must not be measured as one that gains nothing.
 check_variant() {
-	local is=none
+	local is=none parameter
 
 	[[ $dry_run == 0 ]] || return 0
 	if [[ -r $module/send_prefetch ]]; then
@@ -709,6 +710,11 @@ check_variant() {
 	patched) [[ $is != none ]] ;;
 	*) [[ $is == "$1" ]] ;;
 	esac || die "the variant $stage_variant cannot be measured: btrfs.send_prefetch of this kernel is '$is'"
+	[[ $stage_variant != stock ]] || return 0
+	for parameter in "${parameters[@]}"; do
+		[[ -r $module/${parameter%%=*} && $(< "$module/${parameter%%=*}") == "${parameter#*=}" ]] ||
+			die "the patched kernel did not take --parameter $parameter"
+	done
 }
 
 # shellcheck disable=SC2317  # called by the trap
