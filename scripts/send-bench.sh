@@ -630,9 +630,7 @@ stage_build() {
 		check_device "$device"
 		[[ -z $receive_device ]] || check_device "$receive_device"
 	fi
-	if [[ $simulated == 1 ]]; then
-		disk_timing on
-	fi
+	disk_timing on
 	measure_device
 	build_tree
 	if [[ $simulated == 1 ]]; then
