@@ -9,13 +9,20 @@ scripts=$(dirname "$self")
 top=$(dirname "$scripts")
 readonly self scripts top
 
+# Alone, without the rest of the project beside it (as in the kernel tree), this
+# script measures block devices with the published test and prints a plain table.
+alone=1
+[[ ! -x $scripts/bench-workload || ! -x $scripts/bench-report ]] || alone=0
+readonly alone
+
 usage() {
 	cat <<'USAGE'
-usage: scripts/send-bench.sh [OPTION]...
+usage: send-bench.sh [OPTION]...
 
 Build a tree of files on a btrfs, take two snapshots and time the full and the
 incremental send with a cold cache. Without --device this happens in a virtual
-machine on a simulated disk and in virtual time.
+machine on a simulated disk and in virtual time, which needs the project
+sendahead beside this script; without it, --device is needed.
 
 What is measured:
   --device DEV          a block device; needs root, and what is on it is lost
@@ -30,7 +37,9 @@ What is measured:
   --timeout SECONDS     give a virtual machine up after so long (default 3600)
 
 The tree:
-  --workload NAME       published, aged, or a file like scripts/workloads/published
+  --workload NAME       published, aged, or a file of KEY=value lines (with a
+                        slash), such as --print-workload prints
+  --print-workload      print the workload with the options below taken in
   --files N             number of files (default: the workload's)
   --jobs N              jobs writing them at once
   --inline-size BYTES   size of each file
@@ -50,7 +59,8 @@ The send:
   --no-data             btrfs send --no-data
 
 Results:
-  --output DIR          directory of this run (default results/<time>...)
+  --output DIR          directory of this run (default results/<time>..., alone
+                        send-bench-<time>...)
   --format table|json|tsv  what to print (default table)
   --no-trace            do not keep the trace of the disk's commands
   --dry-run             print every command, run none
@@ -115,6 +125,7 @@ output=
 format=table
 trace=1
 dry_run=0
+print_workload=0
 # How this script calls itself, see the end of it.
 stage=
 stage_variant=
@@ -148,6 +159,7 @@ while [[ $# -gt 0 ]]; do
 	--memory) need "$@"; memory=$2; shift 2 ;;
 	--timeout) need_number "$@"; timeout=$2; shift 2 ;;
 	--workload) need "$@"; workload=$2; shift 2 ;;
+	--print-workload) print_workload=1; shift ;;
 	--files) need_positive "$@"; override[FILES]=$2; shift 2 ;;
 	--jobs) need_positive "$@"; override[JOBS]=$2; shift 2 ;;
 	--inline-size) need_positive "$@"; override[INLINE_SIZE]=$2; shift 2 ;;
@@ -196,29 +208,78 @@ if [[ $simulated == 0 ]]; then
 	fi
 fi
 
+# The published test: the workload of the Linux commit 2ce73c633573 ("btrfs: add
+# btree read ahead for incremental send operations", 5.13). One directory of
+# small files whose data lies inline in the leaves, so that a send reads
+# metadata and nothing else.
+published_workload() {
+	cat <<'WORKLOAD'
+# FILES files of INLINE_SIZE bytes of 0xab are written by JOBS concurrent jobs;
+# snapshot snap1. GROW more files (empty: a quarter of FILES) are written and
+# the first UPDATE_BYTES bytes of every UPDATE_EVERYth of the first FILES files
+# are overwritten with 0xcd; snapshot snap2.
+GENERATOR=published
+FILES=200000
+JOBS=4
+INLINE_SIZE=2000
+GROW=
+UPDATE_EVERY=50
+UPDATE_BYTES=20
+# The pause after each file and job in milliseconds: about what one xfs_io
+# process a file costs, as the commit's script runs them.
+PACE=1-3
+MAX_INLINE=2048
+NODESIZE=16384
+# The commit prints these counts of "node" and "leaf" lines of
+# "btrfs inspect-internal dump-tree -t 5", which prints two such lines a block.
+PUBLISHED_FILES=200000
+PUBLISHED_SNAP1_LINES=62600
+PUBLISHED_SNAP2_LINES=77759
+WORKLOAD
+}
+
+workload_names() {
+	{
+		echo published
+		[[ ! -d $scripts/workloads ]] || ls "$scripts/workloads"
+	} | LC_ALL=C sort | paste --serial --delimiters=' '
+}
+
+no_workload() {
+	printf "no workload '%s': there are %s, or name a file (with a slash)" "$workload" \
+		"$(workload_names)"
+}
+
 # The workload: KEY=value lines, overridden by the options.
 declare -A work=()
+workload_lines=
 read_workload() {
 	local file=$workload line key
 	local keys='GENERATOR FILES JOBS INLINE_SIZE GROW UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE
 		NODESIZE PUBLISHED_FILES PUBLISHED_SNAP1_LINES PUBLISHED_SNAP2_LINES DIRECTORIES
 		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD'
 
-	[[ $file == */* ]] || file=$scripts/workloads/$workload
-	[[ -r $file && -f $file ]] || die "no workload '$workload': there are $(cd "$scripts/workloads" && echo *), or name a file (with a slash)" 2
+	if [[ $workload == published ]]; then
+		workload_lines=$(published_workload)
+	else
+		[[ $file == */* ]] || file=$scripts/workloads/$workload
+		[[ -r $file && -f $file ]] ||
+			die "$(no_workload)" 2
+		workload_lines=$(< "$file")
+	fi
 	while IFS= read -r line; do
 		[[ -n $line && $line != '#'* ]] || continue
 		key=${line%%=*}
 		[[ $line == *=* && " ${keys//[[:space:]]/ } " == *" $key "* ]] ||
 			die "$file: '$line' is not one of: ${keys//[[:space:]]/ }" 2
 		work[$key]=${line#*=}
-	done < "$file"
+	done <<< "$workload_lines"
 	case ${work[GENERATOR]:-} in
-	published) keys='FILES JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE NODESIZE' ;;
-	aged) keys='FILES PACE MAX_INLINE NODESIZE DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD' ;;
+	published) keys='JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES' ;;
+	aged) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD' ;;
 	*) die "$file: GENERATOR must be published or aged, not '${work[GENERATOR]:-}'" 2 ;;
 	esac
-	for key in $keys; do
+	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
 		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2
 	done
 	for key in "${!override[@]}"; do
@@ -228,13 +289,40 @@ read_workload() {
 	if [[ ${work[GENERATOR]} == published && -z ${work[GROW]:-} ]]; then
 		work[GROW]=$((work[FILES] / 4))
 	fi
-	[[ ${work[PACE]} =~ ^[0-9.]+(-[0-9.]+)?$ ]] || die "the pace is MIN-MAX milliseconds, not '${work[PACE]}'" 2
+	[[ ${work[PACE]} =~ ^[0-9.]+(-[0-9.]+)?$ ]] ||
+		die "the pace is MIN-MAX milliseconds, not '${work[PACE]}'" 2
 	case ${work[NODESIZE]} in
 	4096|8192|16384|32768|65536) ;;
 	*) die "the nodesize is 4096, 8192, 16384, 32768 or 65536, not '${work[NODESIZE]}'" 2 ;;
 	esac
 }
 read_workload
+
+# Is each file written by a process of its own, as the published script does? The
+# pace stands for the cost of that and goes where processes have a real one.
+process_a_file() {
+	[[ $faithful == 1 || $alone == 1 ]]
+}
+if process_a_file && [[ -n $device && $simulated == 0 && -z ${override[PACE]:-} ]]; then
+	work[PACE]=0
+fi
+
+# The workload in force, comments and all.
+if [[ $print_workload == 1 ]]; then
+	while IFS= read -r line; do
+		key=${line%%=*}
+		[[ -n $line && $line != '#'* ]] && line=$key=${work[$key]}
+		printf '%s\n' "$line"
+	done <<< "$workload_lines"
+	exit 0
+fi
+
+if [[ $alone == 1 ]]; then
+	[[ -n $device ]] ||
+		die "the simulated disk needs the project sendahead, name a disk with --device" 77
+	[[ ${work[GENERATOR]} == published ]] ||
+		die "the workload $workload needs the project sendahead" 77
+fi
 
 ### The disk: a real one, or a simulated one that has a clock of its own
 
@@ -281,7 +369,8 @@ check_device() {
 	done
 	if [[ -n $found ]]; then
 		printf '%s' "$found" >&2
-		die "$dev is in use (above): unmount it and stop what holds it first, --erase does not do that"
+		found="unmount it and stop what holds it first, --erase does not do that"
+		die "$dev is in use (above): $found"
 	fi
 	while IFS= read -r line; do
 		[[ -z $line ]] || found+="  signature: $line"$'\n'
@@ -302,9 +391,16 @@ measure_device() {
 	local fio=(fio --name=probe "--filename=$device" --readonly --direct=1 --ioengine=libaio
 		--thread --clocksource=clock_gettime --randrepeat=1 --output-format=json)
 
+	if [[ $alone == 1 ]] && ! type -P fio > /dev/null; then
+		skip "fio's view of the disk: fio is not installed"
+		[[ $dry_run == 1 ]] || echo null > "$stage_dir/fio.json"
+		return
+	fi
 	note "measuring the device with fio"
-	run_to "$stage_dir/fio-qd1.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=1 --number_ios=300
-	run_to "$stage_dir/fio-qd32.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=32 --number_ios=2000
+	run_to "$stage_dir/fio-qd1.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=1 \
+		--number_ios=300
+	run_to "$stage_dir/fio-qd32.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=32 \
+		--number_ios=2000
 	run_to "$stage_dir/fio-seq.json" "${fio[@]}" --rw=read --bs=1m --iodepth=2 --size=256m
 	[[ $dry_run == 0 ]] || return 0
 	jq --slurp '
@@ -321,6 +417,93 @@ mount_bench() {
 	run mount --types btrfs --options "${1:-defaults}" "$device" "$mnt"
 }
 
+# Say how far a step is, for show_progress.
+tell_progress() {
+	[[ $progress == 0 ]] || echo "@progress $*" >&2
+}
+
+# One job of write_files: write to every STEPth of the files FIRST to LAST. What
+# xfs_io complains of goes to a file: it may do so and end with 0.
+write_job() {
+	local what=$1 job=$2 jobs=$3 first=$4 last=$5 step=$6 number low high
+	local total=$(((last - first) / step + 1))
+
+	shift 6
+	RANDOM=$(((seed + 31 * job + first) % 32768))
+	low=${work[PACE]%-*}
+	high=${work[PACE]#*-}
+	for ((number = first; number <= last; number += step)); do
+		if ((job == 0 && (number - first) / step % 50 == 0)); then
+			tell_progress $(((number - first) * jobs / step)) $((total * jobs)) "$what"
+		fi
+		xfs_io "$@" "$mnt/file_$number" > /dev/null 2>> "$work_dir/complaints"
+		if [[ $pause == 1 ]]; then
+			sleep "$(awk -v low="$low" -v high="$high" -v random="$RANDOM" \
+				'BEGIN { print (low + (high - low) * random / 32768) / 1000 }')"
+		fi
+	done
+	((job != 0)) || tell_progress $((total * jobs)) $((total * jobs)) "$what"
+}
+
+# Write to every STEPth of the files FIRST to LAST, with JOBS jobs at once, each
+# with a contiguous part: write_files WHAT JOBS FIRST LAST STEP XFS_IO-ARGUMENT...
+writers=()
+write_files() {
+	local what=$1 jobs=$2 first=$3 last=$4 step=$5 job low high pause=0 failed=0
+	shift 5
+	local count=$((last - first + 1))
+
+	note "$what"
+	if [[ $dry_run == 1 ]]; then
+		printf '# for N from %d to %d by %d, %d at once: ' "$first" "$last" "$step" "$jobs"
+		printf '%q ' xfs_io "$@"
+		printf '%s/file_N\n' "$mnt"
+		return
+	fi
+	[[ ${work[PACE]} == 0 ]] || pause=1
+	: > "$work_dir/complaints"
+	writers=()
+	for ((job = 0; job < jobs; job++)); do
+		low=$((first + count * job / jobs))
+		high=$((first + count * (job + 1) / jobs - 1))
+		((low <= high)) || continue
+		write_job "$what" "$job" "$jobs" "$low" "$high" "$step" "$@" &
+		writers+=($!)
+	done
+	for job in "${writers[@]}"; do
+		wait "$job" || failed=1
+	done
+	writers=()
+	[[ $failed == 0 && ! -s $work_dir/complaints ]] ||
+		die "xfs_io failed: $(head --lines=1 "$work_dir/complaints")"
+}
+
+# Write the published test's files FIRST + 1 to FIRST + COUNT.
+create_files() {
+	local first=$1 count=$2 each=(-f -c "pwrite -q -S 0xab 0 ${work[INLINE_SIZE]}")
+
+	if process_a_file; then
+		write_files "creating files" "${work[JOBS]}" $((first + 1)) $((first + count)) 1 \
+			"${each[@]}"
+		return
+	fi
+	workload_step create --first "$first" --count "$count" --jobs "${work[JOBS]}" \
+		--size "${work[INLINE_SIZE]}" --byte 0xab
+}
+
+# Overwrite the start of every so many-th of them.
+update_files() {
+	local every=${work[UPDATE_EVERY]}
+
+	if process_a_file; then
+		write_files "updating files" 1 "$every" "${work[FILES]}" "$every" \
+			-c "pwrite -q -S 0xcd 0 ${work[UPDATE_BYTES]}"
+		return
+	fi
+	workload_step update --count "${work[FILES]}" --every "$every" \
+		--size "${work[UPDATE_BYTES]}" --byte 0xcd
+}
+
 workload_step() {
 	local options=(--seed "$seed" --pace "${work[PACE]}")
 
@@ -329,7 +512,8 @@ workload_step() {
 }
 
 age_step() {
-	workload_step age --round "$1" --count "${work[FILES]}" --directories "${work[DIRECTORIES]}" \
+	workload_step age --round "$1" --count "${work[FILES]}" \
+		--directories "${work[DIRECTORIES]}" \
 		--size-min "${work[SIZE_MIN]}" --size-max "${work[SIZE_MAX]}" \
 		--size-skew "${work[SIZE_SKEW]}" --rewrite "${work[REWRITE]}" \
 		--delete "${work[DELETE]}" --rename "${work[RENAME]}" --add "${work[ADD]}"
@@ -344,7 +528,8 @@ dump_tree() {
 
 	root=$(btrfs inspect-internal dump-tree --roots "$device" |
 		awk '/^fs tree key/ { print $(NF - 2) }')
-	[[ $root =~ ^[0-9]+$ ]] || die "btrfs inspect-internal dump-tree --roots does not name the fs tree of $device"
+	[[ $root =~ ^[0-9]+$ ]] ||
+		die "btrfs inspect-internal dump-tree --roots does not name the fs tree of $device"
 	children=$(btrfs inspect-internal dump-tree --block "$root" "$device" |
 		tee >(cat >&3) | awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
 	for child in $children; do
@@ -357,14 +542,18 @@ count_tree() {
 	run sync --file-system "$mnt"
 	run blockdev --flushbufs "$device"
 	if [[ $dry_run == 1 ]]; then
-		echo "# nodes and leaves, a child of the root at a time: btrfs inspect-internal dump-tree --follow --block BLOCK $device"
+		printf '# nodes and leaves, a child of the root at a time: '
+		echo "btrfs inspect-internal dump-tree --follow --block BLOCK $device"
 		return
 	fi
 	{ dump_tree 3>&1 >&2; } | LC_ALL=C awk '
 		/^(node|leaf) / { printed++ }
 		/^node [0-9]+ level/ && $4 >= levels { levels = $4 + 1 }
 		/^(node [0-9]+ level|leaf [0-9]+ items)/ { blocks++ }
-		END { printf "{\"blocks\":%d,\"printed\":%d,\"levels\":%d}\n", blocks, printed, levels ? levels : 1 }
+		END {
+			printf "{\"blocks\":%d,\"printed\":%d,\"levels\":%d}\n",
+				blocks, printed, levels ? levels : 1
+		}
 	' > "$stage_dir/tree-$1.json"
 }
 
@@ -374,18 +563,12 @@ snapshot() {
 }
 
 build_published() {
-	local each=()
-
-	[[ $faithful == 0 ]] || each=(--faithful)
-	workload_step create --count "${work[FILES]}" --jobs "${work[JOBS]}" \
-		--size "${work[INLINE_SIZE]}" --byte 0xab "${each[@]}"
+	create_files 0 "${work[FILES]}"
 	snapshot snap1
 	if [[ ${work[GROW]} -gt 0 ]]; then
-		workload_step create --first "${work[FILES]}" --count "${work[GROW]}" \
-			--jobs "${work[JOBS]}" --size "${work[INLINE_SIZE]}" --byte 0xab "${each[@]}"
+		create_files "${work[FILES]}" "${work[GROW]}"
 	fi
-	workload_step update --count "${work[FILES]}" --every "${work[UPDATE_EVERY]}" \
-		--size "${work[UPDATE_BYTES]}" --byte 0xcd "${each[@]}"
+	update_files
 	snapshot snap2
 }
 
@@ -408,7 +591,8 @@ build_tree() {
 	mount_bench "max_inline=${work[MAX_INLINE]}"
 	"build_${work[GENERATOR]}"
 	run umount "$mnt"
-	[[ $dry_run == 1 ]] || btrfs --version | awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$stage_dir/btrfs-progs"
+	[[ $dry_run == 1 ]] || btrfs --version |
+		awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$stage_dir/btrfs-progs"
 	disk_timing on
 }
 
@@ -442,7 +626,7 @@ make_cold() {
 	elif [[ $dry_run == 1 ]]; then
 		run hdparm -F "$device"
 	elif ! why=$(hdparm -F "$device" 2>&1); then
-		skip "hdparm -F: ${why##*$'\n'}"
+		skip "hdparm -F: $(grep --max-count=1 --invert-match '^$\|:$' <<< "$why" || true)"
 	fi
 	mount_bench
 }
@@ -488,10 +672,13 @@ timed_send() {
 
 	if [[ $dry_run == 1 ]]; then
 		case $to$faithful in
-		null1) printf '%q ' "${send[@]}"; echo '> /dev/null'; echo '# and once more, cold and untimed, into sha256sum' ;;
+		null1) printf '%q ' "${send[@]}"; echo '> /dev/null'
+			echo '# and once more, cold and untimed, into sha256sum' ;;
 		null0) printf '%q ' "${send[@]}"; echo '| sha256sum' ;;
-		file*) printf '%q ' "${send[@]}" -f "$work_dir/stream"; echo; echo "sha256sum $work_dir/stream" ;;
-		receive*) printf '%q ' "${send[@]}"; printf '| tee >(sha256sum) | btrfs receive %q\n' "$receive_mnt" ;;
+		file*) printf '%q ' "${send[@]}" -f "$work_dir/stream"; echo
+			echo "sha256sum $work_dir/stream" ;;
+		receive*) printf '%q ' "${send[@]}"
+			printf '| tee >(sha256sum) | btrfs receive %q\n' "$receive_mnt" ;;
 		esac
 		return
 	fi
@@ -514,7 +701,8 @@ timed_send() {
 compare_received() {
 	local snap=$1
 
-	run diff --recursive --no-dereference --brief --exclude=snap1 "$mnt/$snap" "$receive_mnt/$snap" ||
+	run diff --recursive --no-dereference --brief --exclude=snap1 \
+		"$mnt/$snap" "$receive_mnt/$snap" ||
 		die "$snap differs after receive (variant $stage_variant)"
 	[[ $dry_run == 0 ]] || return 0
 	list_metadata "$mnt/$snap" > "$work_dir/sent"
@@ -573,23 +761,28 @@ one_send() {
 			$1 ~ /^read_/ {
 				requests += $column["requests"]; sectors += $column["sectors"]
 				hits += $column["hits"]; seek += $column["seek_ns"]
-				rotation += $column["rotation_ns"]; transfer += $column["transfer_ns"]
+				rotation += $column["rotation_ns"]
+				transfer += $column["transfer_ns"]
 			}
 			END {
-				printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,\"seek_ns\":%.0f,\"rotation_ns\":%.0f,\"transfer_ns\":%.0f}",
-					requests, sectors, hits, seek, rotation, transfer
+				printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,",
+					requests, sectors, hits
+				printf "\"seek_ns\":%.0f,\"rotation_ns\":%.0f,", seek, rotation
+				printf "\"transfer_ns\":%.0f}", transfer
 			}' "$work_dir/counters")
 		if [[ $trace == 1 ]]; then
 			mkdir --parents "$stage_dir/trace"
 			trace_file=trace/$stage_variant-$kind-$sample.tsv.gz
-			"$scripts/rotdisk" trace bench show | gzip --no-name > "$stage_dir/$trace_file"
+			"$scripts/rotdisk" trace bench show |
+				gzip --no-name > "$stage_dir/$trace_file"
 			trace_file=\"$trace_file\"
 		fi
 	else
 		counters=$(awk -v before="$before" -v after="$after" 'BEGIN {
 			split(before, b, " "); split(after, a, " ")
-			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":null,\"seek_ns\":null,\"rotation_ns\":null,\"transfer_ns\":null}",
-				a[1] - b[1], a[2] - b[2] }')
+			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":null,",
+				a[1] - b[1], a[2] - b[2]
+			printf "\"seek_ns\":null,\"rotation_ns\":null,\"transfer_ns\":null}" }')
 	fi
 	jq --null-input --compact-output --arg variant "$stage_variant" --arg send "$kind" \
 		--argjson sample "$sample" --argjson start "$start" --argjson finish "$end" \
@@ -674,7 +867,8 @@ declare -A saved_parameters=()
 set_parameter() {
 	local file=$module/$1
 
-	[[ -w $file ]] || die "the btrfs of this kernel has no parameter $1: only the variant stock can be measured"
+	[[ -w $file ]] ||
+		die "the btrfs of this kernel has no parameter $1: only stock can be measured"
 	[[ -n ${saved_parameters[$1]+x} ]] || saved_parameters[$1]=$(< "$file")
 	if [[ $dry_run == 1 ]]; then
 		printf 'echo %q > %q\n' "$2" "$file"
@@ -707,10 +901,12 @@ check_variant() {
 	stock) [[ $is == none ]] ;;
 	patched) [[ $is != none ]] ;;
 	*) [[ $is == "$1" ]] ;;
-	esac || die "the variant $stage_variant cannot be measured: btrfs.send_prefetch of this kernel is '$is'"
+	esac ||
+		die "$stage_variant cannot be measured: btrfs.send_prefetch of this kernel is '$is'"
 	[[ $stage_variant != stock ]] || return 0
 	for parameter in "${parameters[@]}"; do
-		[[ -r $module/${parameter%%=*} && $(< "$module/${parameter%%=*}") == "${parameter#*=}" ]] ||
+		is=$(cat "$module/${parameter%%=*}" 2>/dev/null || true)
+		[[ $is == "${parameter#*=}" ]] ||
 			die "the patched kernel did not take --parameter $parameter"
 	done
 }
@@ -720,6 +916,10 @@ stage_cleanup() {
 	local status=$? name
 
 	trap '' INT TERM
+	if [[ ${#writers[@]} -gt 0 ]]; then
+		kill -TERM "${writers[@]}" 2>/dev/null || true
+		wait "${writers[@]}" 2>/dev/null || true
+	fi
 	for name in "${!saved_parameters[@]}"; do
 		echo "${saved_parameters[$name]}" > "$module/$name" || true
 	done
@@ -753,7 +953,7 @@ profile_names() {
 	done | paste --serial --delimiters=' '
 }
 
-if [[ -z $kernel ]]; then
+if [[ -z $kernel && $alone == 0 ]]; then
 	kernel=$("$scripts/supported" | head --lines=1)
 fi
 if [[ -z $device ]]; then
@@ -781,7 +981,8 @@ fi
 IFS=, read -r -a variant_list <<< "$variants"
 [[ ${#variant_list[@]} -gt 0 ]] || die "--variants names nothing" 2
 for variant in "${variant_list[@]}"; do
-	[[ $variant =~ ^[a-z0-9-]+$ ]] || die "--variants takes words such as off,stock,patched, not '$variant'" 2
+	[[ $variant =~ ^[a-z0-9-]+$ ]] ||
+		die "--variants takes words such as off,stock,patched, not '$variant'" 2
 	[[ $(printf '%s\n' "${variant_list[@]}" | grep --count --line-regexp "$variant") == 1 ]] ||
 		die "--variants names $variant twice" 2
 done
@@ -828,6 +1029,17 @@ show_progress() {
 		printf '\r\033[K%s: %d of %d%s' "$what" "$done_" "$total" "$left"
 	done
 	[[ -z $what ]] || printf '\r\033[K'
+}
+
+# What the script needs when nobody has installed it.
+check_programs() {
+	local program missing=()
+
+	for program in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs awk; do
+		type -P "$program" > /dev/null || missing+=("$program")
+	done
+	[[ ${#missing[@]} -eq 0 ]] ||
+		die "not installed: ${missing[*]}" 77
 }
 
 child=
@@ -890,12 +1102,13 @@ if [[ -t 2 && ${TERM:-dumb} != dumb ]]; then
 	progress=1
 fi
 
-name=$(date --utc +%Y%m%dT%H%M%SZ)-$(basename "$workload")-${work[FILES]}-${profile:+$(basename "$profile" .conf)}${device:+$(basename "$device")}
+name=$(date --utc +%Y%m%dT%H%M%SZ)-$(basename "$workload")-${work[FILES]}
+name+=-${profile:+$(basename "$profile" .conf)}${device:+$(basename "$device")}
 if [[ -z $output ]]; then
 	output=$top/results/$name
+	[[ $alone == 0 ]] || output=$PWD/send-bench-$name
 	while [[ -e $output ]]; do
-		name+=+
-		output=$top/results/$name
+		output+=+
 	done
 elif [[ -e $output && -n $(ls --almost-all "$output" 2>/dev/null) ]]; then
 	die "$output exists already and is not empty: name another directory for --output" 2
@@ -904,7 +1117,9 @@ fi
 if [[ $dry_run == 1 ]]; then
 	partial=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
 else
-	if ! "$scripts/install-deps" bench >&2; then
+	if [[ $alone == 1 ]]; then
+		check_programs
+	elif ! "$scripts/install-deps" bench >&2; then
 		die "what the bench needs is not installed, see above"
 	fi
 	mkdir --parents "$(dirname "$output")"
@@ -926,27 +1141,32 @@ rm -f "$partial/disk" "$partial"/fio-*.json
 
 # What was measured, and with what.
 kernels_json() {
-	local variant linux all='{}'
+	local variant build all='{}'
 
 	for variant in "${variant_list[@]}"; do
 		variant=$(variant_kernel "$variant")
 		if [[ $lane == uml ]]; then
-			linux=$("$top/vm/build" --kind uml --kernel "$kernel" --variant "$variant")
-			all=$(jq --arg variant "$variant" --arg build "$(basename "$(dirname "$linux")")" \
-				--arg release "$(< "$(dirname "$linux")/release")" \
-				--arg config "$(sha256sum "$(dirname "$linux")/config" | cut --characters=1-64)" \
-				'.[$variant] = {$release, $build, config_sha256: $config}' <<< "$all")
+			build=$("$top/vm/build" --kind uml --kernel "$kernel" --variant "$variant")
+			build=$(dirname "$build")
+			all=$(jq --arg variant "$variant" --arg build "$(basename "$build")" \
+				--arg release "$(< "$build/release")" \
+				--arg config "$(sha256sum < "$build/config")" '.[$variant] =
+				{$release, $build, config_sha256: $config[:64]}' <<< "$all")
 		else
-			all=$(jq --arg variant "$variant" --arg release "$(uname --kernel-release)" \
-				'.[$variant] = {$release, build: null, config_sha256: null}' <<< "$all")
+			all=$(jq --arg variant "$variant" --arg release "$(uname -r)" '.[$variant] =
+				{$release, build: null, config_sha256: null}' <<< "$all")
 		fi
 	done
 	echo "$all"
 }
 
+# Of the project's files; alone, nothing is known of what the kernel was patched with.
 series_sha256() {
-	(cd "$top" && { find fs -type f 2>/dev/null; find "$("$scripts/supported" "$kernel" series)" -type f; } |
-		LC_ALL=C sort | xargs sha256sum | sha256sum | cut --characters=1-64)
+	[[ $alone == 0 ]] || return 0
+	(cd "$top" && {
+		find fs -type f 2>/dev/null
+		find "$("$scripts/supported" "$kernel" series)" -type f
+	} | LC_ALL=C sort | xargs sha256sum | sha256sum | cut --characters=1-64)
 }
 
 parameters_json() {
@@ -955,7 +1175,8 @@ parameters_json() {
 	for key in "${!work[@]}"; do
 		[[ $key != PUBLISHED_* ]] || continue
 		printf '%s\t%s\n' "${key,,}" "${work[$key]}"
-	done | LC_ALL=C sort | jq --raw-input --slurp --argjson seed "$seed" --argjson faithful "$faithful" '
+	done | LC_ALL=C sort |
+		jq --raw-input --slurp --argjson seed "$seed" --argjson faithful "$faithful" '
 		split("\n") | map(select(length > 0) | split("\t") |
 			{(.[0]): (.[1] | tonumber? // .)}) | add
 		| map_values(.) + {$seed, faithful: ($faithful == 1)}'
@@ -964,7 +1185,7 @@ parameters_json() {
 write_env() {
 	local commit=null dirty=false source=null disk size rotational=null
 
-	if commit=$(git -C "$top" rev-parse HEAD 2>/dev/null); then
+	if [[ $alone == 0 ]] && commit=$(git -C "$top" rev-parse HEAD 2>/dev/null); then
 		commit=\"$commit\"
 		[[ -z $(git -C "$top" status --porcelain 2>/dev/null) ]] || dirty=true
 	else
@@ -979,14 +1200,16 @@ write_env() {
 		size=$(blockdev --getsize64 "$device")
 		rotational=$(cat "/sys/class/block/$disk/queue/rotational" 2>/dev/null || echo null)
 	fi
-	jq --null-input --arg run "$(basename "$output")" --arg date "$(date --utc +%Y-%m-%dT%H:%M:%SZ)" \
+	jq --null-input --arg run "$(basename "$output")" \
+		--arg date "$(date --utc +%Y-%m-%dT%H:%M:%SZ)" \
 		--argjson commit "$commit" --argjson dirty "$dirty" --arg lane "$lane" \
 		--argjson source "$source" --argjson kernels "$(kernels_json)" \
 		--arg series "$(series_sha256)" --arg profile "$profile" \
 		--arg disk "$disk" --argjson size "$size" --argjson rotational "$rotational" \
 		--arg progs "$(< "$partial/btrfs-progs")" --arg workload "$(basename "$workload")" \
 		--argjson parameters "$(parameters_json)" \
-		--slurpfile snap1 "$partial/tree-snap1.json" --slurpfile snap2 "$partial/tree-snap2.json" \
+		--slurpfile snap1 "$partial/tree-snap1.json" \
+		--slurpfile snap2 "$partial/tree-snap2.json" \
 		--arg published_files "${work[PUBLISHED_FILES]:-}" \
 		--arg snap1_lines "${work[PUBLISHED_SNAP1_LINES]:-}" \
 		--arg snap2_lines "${work[PUBLISHED_SNAP2_LINES]:-}" \
@@ -996,15 +1219,20 @@ write_env() {
 		--rawfile skipped <(cat "$partial/skipped" 2>/dev/null) '
 		{$run, $date, $commit, $dirty, $lane, $source,
 		 kernels: ($kernels | map_values(del(.config_sha256))),
-		 config_sha256: ([$kernels[].config_sha256] | first), series_sha256: $series,
-		 profile: (if $profile == "" then null else $profile | split("/") | last | rtrimstr(".conf") end),
-		 device: {name: $disk, size_bytes: $size, rotational: (if $rotational == null then null else $rotational == 1 end)},
+		 config_sha256: ([$kernels[].config_sha256] | first),
+		 series_sha256: (if $series == "" then null else $series end),
+		 profile: (if $profile == "" then null
+			else $profile | split("/") | last | rtrimstr(".conf") end),
+		 device: {name: $disk, size_bytes: $size,
+			rotational: (if $rotational == null then null else $rotational == 1 end)},
 		 btrfs_progs: $progs, $workload, $parameters,
 		 trees: {snap1: $snap1[0], snap2: $snap2[0]},
 		 published: (if $published_files == "" then null else
-			{files: ($published_files | tonumber), snap1_printed: ($snap1_lines | tonumber),
+			{files: ($published_files | tonumber),
+			 snap1_printed: ($snap1_lines | tonumber),
 			 snap2_printed: ($snap2_lines | tonumber)} end),
-		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to, no_data: ($no_data == 1),
+		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to,
+		 no_data: ($no_data == 1),
 		 memory: (if $lane == "uml" then $memory else null end),
 		 module_parameters: ($module_parameters | split(" ")),
 		 skipped: ($skipped | split("\n") | map(select(length > 0)))}' > "$partial/env.json"
@@ -1013,11 +1241,100 @@ write_env() {
 write_env
 rm -f "$partial"/{fio.json,skipped,btrfs-progs,tree-snap1.json,tree-snap2.json}
 
+### The report of a script that is alone; scripts/bench-report can do much more
+
+# Per send and variant, as JSON: all times, the median, and the change against
+# each variant measured before this one.
+rows_json() {
+	jq --slurp --slurpfile env "$1/env.json" '
+		def median: sort | (.[(length - 1) / 2 | floor] + .[length / 2 | floor]) / 2;
+		def changes($row): [.[] | select(.elapsed_ns > 0) | {before: .variant,
+			change: (($row.elapsed_ns - .elapsed_ns) / .elapsed_ns)}];
+		. as $samples
+		| ["full", "incremental"]
+		| map(. as $send
+			| reduce $env[0].variants[] as $variant ([];
+				($samples | map(select(.send == $send and .variant == $variant)))
+				as $these
+				| ($these | map(.elapsed_ns)) as $times
+				| {$send, $variant, n: ($times | length),
+				   elapsed_ns: ($times | median), all_elapsed_ns: $times,
+				   stream_sha256: [$these[].stream_sha256] | unique}
+				as $row | . + [$row + {changes: changes($row)}]))
+		| add' "$1/samples.jsonl"
+}
+
+# All variants and samples must have sent the same streams.
+plain_verify() {
+	rows_json "$1" | jq --exit-status '
+		group_by(.send) | all([.[].stream_sha256[]] | unique | length == 1)' > /dev/null ||
+		die "void: the streams differ, see stream_sha256 in $1/samples.jsonl"
+}
+
+# Lines of fields with tabs between them, as columns.
+as_columns() {
+	awk -F '\t' '
+		{
+			for (i = 1; i <= NF; i++) {
+				cell[NR, i] = $i
+				if (length($i) > width[i])
+					width[i] = length($i)
+			}
+		}
+		END {
+			for (row = 1; row <= NR; row++) {
+				line = ""
+				for (i = 1; i <= NF; i++)
+					line = line sprintf("%-*s  ", width[i], cell[row, i])
+				sub(/ +$/, "", line)
+				print line
+			}
+		}'
+}
+
+plain_table() {
+	jq --raw-output '
+		"\(.device.name), Linux \([.kernels[].release] | unique | join(", ")), "
+			+ "btrfs-progs \(.btrfs_progs)",
+		"\(.workload), \(.parameters.files) files, "
+			+ "\([.trees[].blocks] | join(" and ")) blocks",
+		(.skipped[] | "skipped: " + .),
+		"change: (after - before) / before", ""' "$1/env.json"
+	rows_json "$1" | jq --raw-output '
+		def seconds: (. / 1e6 | round) as $ms
+			| "\($ms / 1000 | floor).\($ms % 1000 + 1000 | tostring[1:])";
+		def percent: . * 1000 | round / 10 | tostring;
+		(["send", "variant", "median s", "change", "each s"] | @tsv),
+		(.[] | [.send, .variant, (.elapsed_ns | seconds),
+			(.changes | map("\(.change | percent) % of \(.before)") | join(", ")),
+			(.all_elapsed_ns | map(seconds) | join(" "))] | @tsv)' | as_columns
+}
+
+plain_report() {
+	case $2 in
+	table) plain_table "$1" ;;
+	json) jq --slurp '{env: .[0], rows: .[1]}' "$1/env.json" <(rows_json "$1") ;;
+	tsv)
+		rows_json "$1" | jq --raw-output '
+			(["send", "variant", "n", "elapsed_ns", "all_elapsed_ns", "changes",
+			  "stream_sha256"] | @tsv),
+			(.[] | [.send, .variant, .n, .elapsed_ns,
+				(.all_elapsed_ns | map(tostring) | join(",")),
+				(.changes | map("\(.before):\(.change)") | join(",")),
+				.stream_sha256[0]] | @tsv)' ;;
+	esac
+}
+
 # Publish the run as a whole, then judge it; a void one does not become the latest.
 [[ ! -d $output ]] || rmdir "$output"
 mv "$partial" "$output"
 partial=
 note "results in $output"
+if [[ $alone == 1 ]]; then
+	plain_verify "$output"
+	plain_report "$output" "$format"
+	exit 0
+fi
 "$scripts/bench-report" --verify "$output" || exit 1
 if [[ $(realpath "$(dirname "$output")") == "$(realpath "$top")/results" ]]; then
 	ln --symbolic --force --no-dereference "$(basename "$output")" "$top/results/latest"
