@@ -100,3 +100,39 @@ isolate_git() {
 	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_ATTR_NOSYSTEM=1
 	export GIT_OPTIONAL_LOCKS=0
 }
+
+# Trees of the files that the series touches, with git to follow it.
+
+# Bring a file of the pristine source ($pristine), if it is there, into the scratch
+# tree ($scratch), and note its name in $work/touched.
+# shellcheck disable=SC2154 # set by who calls this
+take_pristine() {
+	local file="$1"
+
+	[[ "$file" =~ ^[A-Za-z0-9_.,+@=-]+(/[A-Za-z0-9_.,+@=-]+)*$ &&
+	   "/$file/" != */../* && "/$file/" != */.git/* ]] || die "will not touch a file named '$file'"
+	printf '%s\n' "$file" >>"$work/touched"
+	if [[ -f "$pristine/$file" && ! -e "$scratch/$file" ]]; then
+		mkdir --parents "$scratch/$(dirname "$file")"
+		cp --no-dereference --preserve=mode "$pristine/$file" "$scratch/$file" ||
+			die "cannot copy '$file'"
+	fi
+}
+
+# Print the names of the patches in the series, in order.
+patch_names() {
+	local series="$1"
+
+	sed --expression='s/\(^\|[[:space:]]\)#.*//' \
+		--expression='s/^[[:space:]]*//; s/[[:space:]]*$//' \
+		--expression='/^$/d' "$series"
+}
+
+# Print the files a patch speaks of.
+files_of_patch() {
+	awk '
+	/^diff --git a\// { split($0, part, / [ab]\//); print part[2]; print part[3] }
+	/^(--- a|\+\+\+ b)\// { sub(/^(--- a|\+\+\+ b)\//, ""); sub(/\t.*/, ""); print }
+	/^(rename|copy) (from|to) / { sub(/^(rename|copy) (from|to) /, ""); print }
+	' "$1" | sort --unique
+}
