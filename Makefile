@@ -11,7 +11,7 @@ TESTS ?=
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help bench test check kernels clean
+.PHONY: help bench test check kernels series clean
 .DELETE_ON_ERROR:
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make test     all tests; TESTS="vm bench/002" only those'
 	@echo 'make check    style: shellcheck, checkpatch, licences, names'
 	@echo 'make kernels  build the stock and the patched kernel of the virtual machine'
+	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 bench:
@@ -45,6 +46,10 @@ kernels:
 	@scripts/install-deps kernel
 	@vm/build --kernel '$(KERNEL)' --variant stock
 	@vm/build --kernel '$(KERNEL)' --variant patched
+
+series:
+	@scripts/install-deps kernel
+	@scripts/make-series --check '$(KERNEL)'
 
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
