@@ -40,10 +40,14 @@
 #define CREATE_TRACE_POINTS
 #include "send_prefetch_trace.h"
 
-/* Reads in flight above which a walk that has what it needs is not held up. */
+/* Requests in flight to one disk: more would only wait in its queue. */
 #define PREFETCH_DEPTH			32
-/* As many copies as there are of a block, each on a disk of its own. */
+/* As many as there are copies of a block, each on a disk of its own. */
 #define PREFETCH_MAX_LANES		4
+/* Blocks that a lane submits before it is the turn of the next one. */
+#define PREFETCH_TURN			16
+/* What a request costs a disk, in blocks that could be read instead. */
+#define PREFETCH_REQUEST_COST		8
 /* Nodes of level 1 and above read ahead at once, for the cursors' own sake. */
 #define PREFETCH_MIN_NODES		4
 #define PREFETCH_MAX_NODES		64
@@ -105,7 +109,7 @@ struct prefetch_block {
 	bool needed;
 };
 
-/* A part of the queue that goes to one copy of the blocks, in one sweep. */
+/* A part of the queue that is submitted in one sweep, see init_lanes(). */
 struct prefetch_lane {
 	u32 next;
 	u32 end;
@@ -154,15 +158,30 @@ struct btrfs_send_prefetch {
 	struct prefetch_lane lanes[PREFETCH_MAX_LANES];
 	u32 nr_lanes;
 	u32 lane;
+	/* Blocks the lane has submitted in its turn. */
+	u32 turn;
+	/* Each lane reads a copy of its own. */
+	bool mirrors;
 	/* Behind the lanes: numbers not sorted in yet. */
 	u32 queue_len;
 	bool queue_sorted;
 	u64 sweep;
 
-	/* Numbers of the blocks submitted last, some may be finished. */
+	/*
+	 * Requests submitted, oldest first, some may be finished: of each the
+	 * number of its last block. Neighbours are one request.
+	 */
 	u32 inflight[PREFETCH_DEPTH * PREFETCH_MAX_LANES];
 	u32 nr_inflight;
 	u32 depth;
+	/* The block submitted last, and the bytes of its request. */
+	u32 last;
+	u32 request_bytes;
+	/* To what size neighbours are merged. */
+	u32 max_request_bytes;
+
+	/* What btrfs_send_prefetch_wait() waits for, with a reference. */
+	struct extent_buffer *wait_eb;
 
 	u32 max_nodes;
 	struct btrfs_tree_block_readahead nodes[PREFETCH_MAX_NODES];
@@ -279,14 +298,32 @@ static int enter_node(struct prefetch_cursor *cur)
 	return 0;
 }
 
-/* Enter the node the cursor points to. */
-static int cursor_down(struct prefetch_cursor *cur)
+/* What btrfs_send_prefetch_wait() waits for; takes over the reference. */
+static void set_wait_eb(struct btrfs_send_prefetch *p, struct extent_buffer *eb)
+{
+	free_extent_buffer(p->wait_eb);
+	p->wait_eb = eb;
+}
+
+/*
+ * Enter the node the cursor points to. Returns -EAGAIN if its read is still in
+ * flight, which is then what there is to wait for.
+ */
+static int cursor_down(struct btrfs_send_prefetch *p, struct prefetch_cursor *cur)
 {
 	struct extent_buffer *parent = cur->nodes[cur->level];
+	const int slot = cur->slots[cur->level];
 	struct extent_buffer *eb;
 
 	ASSERT(cur->level > 1);
-	eb = btrfs_read_node_slot(parent, cur->slots[cur->level]);
+	eb = find_extent_buffer(p->fs_info, btrfs_node_blockptr(parent, slot));
+	if (eb && test_bit(EXTENT_BUFFER_READING, &eb->bflags)) {
+		set_wait_eb(p, eb);
+		return -EAGAIN;
+	}
+	free_extent_buffer(eb);
+
+	eb = btrfs_read_node_slot(parent, slot);
 	if (IS_ERR(eb))
 		return PTR_ERR(eb);
 	cur->level--;
@@ -442,7 +479,7 @@ static int cursor_read(struct btrfs_send_prefetch *p, struct prefetch_cursor *cu
 
 	if (cur->slots[level] >= cur->ahead[level])
 		read_nodes_ahead(p, level);
-	ret = cursor_down(cur);
+	ret = cursor_down(p, cur);
 	if (ret < 0)
 		return ret;
 	add_block(p, cur, level);
@@ -451,7 +488,8 @@ static int cursor_read(struct btrfs_send_prefetch *p, struct prefetch_cursor *cu
 
 /*
  * One step of the walk that btrfs_compare_trees() does, on nodes. Adds at most
- * two blocks to the window, and they do not go back in the order of keys.
+ * two blocks to the window, and they do not go back in the order of keys. If
+ * it returns -EAGAIN, what is left of it is done by the next step.
  */
 static int step(struct btrfs_send_prefetch *p)
 {
@@ -562,8 +600,12 @@ static void fill_window(struct btrfs_send_prefetch *p)
 
 	/* A step adds at most two blocks. */
 	while (!at_end(p) && p->tail - p->head + 2 <= p->max_blocks) {
+		const int ret = step(p);
+
+		if (ret == -EAGAIN)
+			return;
 		/* The walk will meet the same error, and report it. */
-		if (step(p) < 0) {
+		if (ret < 0) {
 			release_cursor(&p->cursors[0]);
 			release_cursor(&p->cursors[1]);
 			break;
@@ -587,21 +629,40 @@ static int cmp_sweep(const void *a, const void *b, const void *priv)
 	return (da > db) - (da < db);
 }
 
-/* Sort the queue and share it out: each disk sweeps over a part of its own. */
+/* The cost of a block of the sorted queue; with a neighbour it is one request. */
+static u64 block_cost(const struct btrfs_send_prefetch *p, u32 i)
+{
+	if (i > 0 && block_at(p, p->queue[i])->ra.bytenr ==
+		     block_at(p, p->queue[i - 1])->ra.bytenr + p->fs_info->nodesize)
+		return 1;
+	return PREFETCH_REQUEST_COST;
+}
+
+/* Sort the queue and share it out so that all lanes come to their end together. */
 static void sort_queue(struct btrfs_send_prefetch *p)
 {
-	u32 begin = 0;
+	u64 total = 0;
+	u64 cost = 0;
+	u32 next = 0;
 
 	sort_r(p->queue, p->queue_len, sizeof(p->queue[0]), cmp_sweep, NULL, p);
+	for (u32 i = 0; i < p->queue_len; i++)
+		total += block_cost(p, i);
 	for (u32 i = 0; i < p->nr_lanes; i++) {
-		struct prefetch_lane *lane = &p->lanes[i];
-
-		lane->next = begin;
-		lane->end = div_u64((u64)p->queue_len * (i + 1), p->nr_lanes);
-		begin = lane->end;
+		p->lanes[i].next = next;
+		while (next < p->queue_len && cost * p->nr_lanes < total * (i + 1))
+			cost += block_cost(p, next++);
+		p->lanes[i].end = next;
 	}
 	p->lane = 0;
+	p->turn = 0;
 	p->queue_sorted = true;
+}
+
+static void end_turn(struct btrfs_send_prefetch *p)
+{
+	p->lane = (p->lane + 1) % p->nr_lanes;
+	p->turn = 0;
 }
 
 /* The lane to submit from, in turn, or NULL if all are empty. */
@@ -612,7 +673,7 @@ static struct prefetch_lane *next_lane(struct btrfs_send_prefetch *p)
 
 		if (lane->next < lane->end)
 			return lane;
-		p->lane = (p->lane + 1) % p->nr_lanes;
+		end_turn(p);
 	}
 	return NULL;
 }
@@ -636,7 +697,7 @@ static bool head_ready(const struct btrfs_send_prefetch *p)
 	const struct prefetch_block *first;
 
 	if (p->head == p->tail)
-		return true;
+		return at_end(p);
 	first = block_at(p, p->head);
 	for (u32 nr = p->head; nr != p->tail; nr++) {
 		const struct prefetch_block *block = block_at(p, nr);
@@ -667,8 +728,15 @@ static void need_head(struct btrfs_send_prefetch *p)
 		if (!block->submitted || block_in_flight(block)) {
 			p->nr_late++;
 			count(p, BTRFS_SEND_PREFETCH_LATE);
-			trace_btrfs_send_prefetch_late(fsid, ra->owner_root, ra->bytenr,
-						       ra->generation, ra->level);
+			if (block->submitted)
+				trace_btrfs_send_prefetch_late(fsid, ra->owner_root,
+							       ra->bytenr, ra->generation,
+							       ra->level);
+			else
+				trace_btrfs_send_prefetch_caught_up(fsid, ra->owner_root,
+								    ra->bytenr,
+								    ra->generation,
+								    ra->level);
 		} else if (!ra->eb || !extent_buffer_uptodate(ra->eb)) {
 			count(p, BTRFS_SEND_PREFETCH_LOST);
 			trace_btrfs_send_prefetch_lost(fsid, ra->owner_root, ra->bytenr,
@@ -679,7 +747,7 @@ static void need_head(struct btrfs_send_prefetch *p)
 	}
 }
 
-/* Is there room for one more read that does not have to wait? */
+/* Is there room for one more request that does not have to wait? */
 static bool has_room(struct btrfs_send_prefetch *p, u32 depth)
 {
 	if (p->nr_inflight >= depth)
@@ -687,7 +755,20 @@ static bool has_room(struct btrfs_send_prefetch *p, u32 depth)
 	return p->nr_inflight < depth;
 }
 
-static void submit_block(struct btrfs_send_prefetch *p, u32 nr, u8 mirror_num)
+/* Will the next block of the lane be merged with the one submitted last? */
+static bool joins_last(const struct btrfs_send_prefetch *p, const struct prefetch_lane *lane)
+{
+	const struct btrfs_tree_block_readahead *ra;
+
+	if (lane->next >= lane->end || p->nr_inflight == 0 ||
+	    p->inflight[p->nr_inflight - 1] != p->last)
+		return false;
+	ra = &block_at(p, p->queue[lane->next])->ra;
+	return ra->bytenr == p->sweep + p->fs_info->nodesize &&
+	       p->request_bytes + p->fs_info->nodesize <= p->max_request_bytes;
+}
+
+static void submit_block(struct btrfs_send_prefetch *p, u32 nr, u8 mirror_num, bool join)
 {
 	struct prefetch_block *block = block_at(p, nr);
 
@@ -698,21 +779,23 @@ static void submit_block(struct btrfs_send_prefetch *p, u32 nr, u8 mirror_num)
 	if (!block_in_flight(block))
 		return;
 
-	p->sweep = block->ra.bytenr;
-	if (p->nr_inflight == ARRAY_SIZE(p->inflight)) {
-		/* We have waited for requests: the oldest one is finished. */
-		p->nr_inflight--;
-		memmove(p->inflight, p->inflight + 1, p->nr_inflight * sizeof(p->inflight[0]));
+	if (!join) {
+		ASSERT(p->nr_inflight < ARRAY_SIZE(p->inflight));
+		p->nr_inflight++;
+		p->request_bytes = 0;
 	}
-	p->inflight[p->nr_inflight++] = nr;
+	p->inflight[p->nr_inflight - 1] = nr;
+	p->request_bytes += p->fs_info->nodesize;
+	p->last = nr;
+	p->sweep = block->ra.bytenr;
 }
 
 /*
- * Submit the queue. As long as the walk would have to wait anyway, go on until
- * the block it waits for is there, so that the disk always has work; otherwise
- * only submit what can be without waiting.
+ * Submit of the queue what a disk takes at once. If the walk has to wait anyway,
+ * top up the disk's queue, otherwise wait for room for several requests, as
+ * only neighbours in one plug are merged.
  */
-static void submit_queue(struct btrfs_send_prefetch *p, bool now)
+static void submit_queue(struct btrfs_send_prefetch *p, bool late)
 {
 	struct prefetch_lane *lane;
 	struct blk_plug plug;
@@ -720,24 +803,25 @@ static void submit_queue(struct btrfs_send_prefetch *p, bool now)
 
 	if (!p->queue_sorted)
 		sort_queue(p);
-	if (!next_lane(p))
-		return;
-	/* Wait for room for several, neighbours in one plug are merged. */
-	if (!has_room(p, p->depth / 2 + 1) && !(now && !head_ready(p)))
+	if (!next_lane(p) || !has_room(p, late ? p->depth : p->depth / 2 + 1))
 		return;
 
 	blk_start_plug(&plug);
-	while ((lane = next_lane(p)) && !must_leave(p)) {
+	while ((lane = next_lane(p))) {
 		const u32 nr = p->queue[lane->next];
+		const bool join = joins_last(p, lane);
 
-		if (!has_room(p, p->depth) && (!now || head_ready(p)))
+		if (!join && !has_room(p, p->depth))
 			break;
 		lane->next++;
 		if (in_window(p, nr)) {
-			submit_block(p, nr, p->nr_lanes > 1 ? p->lane + 1 : 0);
+			submit_block(p, nr, p->mirrors ? p->lane + 1 : 0, join);
 			submitted++;
 		}
-		p->lane = (p->lane + 1) % p->nr_lanes;
+		if (++p->turn >= PREFETCH_TURN && !joins_last(p, lane))
+			end_turn(p);
+		if (must_leave(p))
+			break;
 	}
 	blk_finish_plug(&plug);
 
@@ -748,8 +832,34 @@ static void submit_queue(struct btrfs_send_prefetch *p, bool now)
 			left += p->lanes[i].end - p->lanes[i].next;
 		trace_btrfs_send_prefetch_submit(p->fs_info->fs_devices->fsid,
 						 send_root_id(p), submitted, left,
-						 p->sweep, now && !head_ready(p));
+						 p->sweep, late);
 	}
+}
+
+/*
+ * Choose what to wait for if the walk cannot go on: room for more requests, as
+ * long as there are any to submit, so that the disk always has work.
+ */
+static void choose_wait(struct btrfs_send_prefetch *p)
+{
+	struct extent_buffer *eb = NULL;
+
+	/* The node that the cursors need to go on, if any. */
+	if (p->filling)
+		return;
+	if (next_lane(p)) {
+		/* With room left, only the semaphore or the cpu was asked for. */
+		if (!has_room(p, p->depth))
+			eb = block_at(p, p->inflight[p->nr_inflight / 2])->ra.eb;
+	} else {
+		for (u32 nr = p->head; nr != p->tail && !eb; nr++) {
+			if (block_in_flight(block_at(p, nr)))
+				eb = block_at(p, nr)->ra.eb;
+		}
+	}
+	if (eb)
+		refcount_inc(&eb->refs);
+	set_wait_eb(p, eb);
 }
 
 static void release_head(struct btrfs_send_prefetch *p)
@@ -793,6 +903,7 @@ static void drop_all(struct btrfs_send_prefetch *p)
 		release_head(p);
 	}
 	compact_queue(p);
+	set_wait_eb(p, NULL);
 	p->nr_inflight = 0;
 	p->filling = false;
 	for (int i = 0; i < 2; i++)
@@ -801,47 +912,62 @@ static void drop_all(struct btrfs_send_prefetch *p)
 }
 
 /*
- * Reads a disk takes without making us wait for a tag; a stripe over several
- * disks can only take more.
+ * Requests a disk takes without making us wait for a tag, and their largest
+ * size; a stripe over several disks can only take more.
  */
-static u32 queue_depth(struct btrfs_fs_info *fs_info)
+static void init_depth(struct btrfs_send_prefetch *p)
 {
-	struct btrfs_fs_devices *fs_devices = fs_info->fs_devices;
+	struct btrfs_fs_devices *fs_devices = p->fs_info->fs_devices;
 	struct btrfs_device *device;
 	u32 depth = PREFETCH_DEPTH;
+	u32 sectors = SZ_4M >> SECTOR_SHIFT;
 
 	mutex_lock(&fs_devices->device_list_mutex);
 	list_for_each_entry(device, &fs_devices->devices, dev_list) {
-		if (device->bdev)
-			depth = min_t(u32, depth, bdev_get_queue(device->bdev)->nr_requests);
+		if (!device->bdev)
+			continue;
+		depth = min_t(u32, depth, bdev_get_queue(device->bdev)->nr_requests);
+		sectors = min(sectors, queue_max_sectors(bdev_get_queue(device->bdev)));
 	}
 	mutex_unlock(&fs_devices->device_list_mutex);
 
-	return max(depth, 1);
+	p->depth = max(depth, 1) * (p->mirrors ? p->nr_lanes : 1);
+	p->max_request_bytes = sectors << SECTOR_SHIFT;
 }
 
 /*
- * Copies of a block that lie on disks of their own, of which each can read
- * another part of the window. Without them the mirror is chosen by process id.
+ * How many sweeps over the window go on at once. One is best for one disk with
+ * seeks. Copies of the blocks that lie on disks of their own can each read a
+ * part of the window; without that the mirror is chosen by process id. Without
+ * seeks the order does not matter, but it does that runs of blocks, limited by
+ * the bandwidth, and scattered ones, limited by the requests the disk takes a
+ * second, are in flight at the same time, and they lie in different places.
  */
-static u32 nr_lanes(const struct btrfs_fs_info *fs_info)
+static void init_lanes(struct btrfs_send_prefetch *p)
 {
+	const struct btrfs_fs_info *fs_info = p->fs_info;
 	const u64 profile = fs_info->avail_metadata_alloc_bits & BTRFS_BLOCK_GROUP_PROFILE_MASK;
 
-	/* On other disks there is nothing to win by sweeps. */
-	if (!fs_info->fs_devices->rotating || fs_info->fs_devices->missing_devices)
-		return 1;
+	p->nr_lanes = 1;
+	if (!fs_info->fs_devices->rotating) {
+		p->nr_lanes = PREFETCH_MAX_LANES;
+		return;
+	}
+	if (fs_info->fs_devices->missing_devices)
+		return;
 	switch (profile) {
 	case BTRFS_BLOCK_GROUP_RAID1:
 	case BTRFS_BLOCK_GROUP_RAID10:
-		return 2;
+		p->nr_lanes = 2;
+		break;
 	case BTRFS_BLOCK_GROUP_RAID1C3:
-		return 3;
+		p->nr_lanes = 3;
+		break;
 	case BTRFS_BLOCK_GROUP_RAID1C4:
-		return 4;
-	default:
-		return 1;
+		p->nr_lanes = 4;
+		break;
 	}
+	p->mirrors = p->nr_lanes > 1;
 }
 
 /*
@@ -866,7 +992,7 @@ static void init_window(struct btrfs_send_prefetch *p)
 	}
 	if (!window)
 		window = fs_info->fs_devices->rotating ? min_t(u64, ram_bytes() / 32, SZ_256M) :
-							 min_t(u64, ram_bytes() / 64, SZ_16M);
+							 min_t(u64, ram_bytes() / 64, SZ_64M);
 	/* A window larger than the trees would be wasted. */
 	for (int i = 0; i < 2; i++) {
 		if (p->cursors[i].root)
@@ -907,8 +1033,8 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 	p->fs_info = fs_info;
 	p->cursors[0].root = send_root;
 	p->cursors[1].root = parent_root;
-	p->nr_lanes = nr_lanes(fs_info);
-	p->depth = queue_depth(fs_info) * p->nr_lanes;
+	init_lanes(p);
+	init_depth(p);
 	init_window(p);
 	p->ring = kvzalloc_objs(*p->ring, p->ring_size,
 				GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
@@ -962,27 +1088,50 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
  *		smaller key is read any more
  * @now:	the next block is going to be read right after this
  *
- * The caller holds commit_root_sem. With @now set this may wait for the disk as
- * long as the walk would have to wait, but not while somebody waits for the
- * semaphore.
+ * The caller holds commit_root_sem, and no read is waited for. If that is what
+ * the walk would have to do, BTRFS_SEND_PREFETCH_WAIT is returned: drop the
+ * semaphore, call btrfs_send_prefetch_wait(), take it again and come back with
+ * the same key, unless there was a relocation.
  *
- * Returns true as long as the prefetch takes care of what is read.
+ * Returns what the walk may do, see enum btrfs_send_prefetch_state.
  */
-bool btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
-				 const struct btrfs_key *key, bool now)
+enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
+							   const struct btrfs_key *key,
+							   bool now)
 {
-	if (!p || !p->running)
-		return false;
+	if (!p || !p->running || fatal_signal_pending(current))
+		return BTRFS_SEND_PREFETCH_IDLE;
 	if (!use_blocks(p, key) && !now)
-		return true;
+		return BTRFS_SEND_PREFETCH_READY;
 	if (!may_read(p))
-		return false;
+		return BTRFS_SEND_PREFETCH_IDLE;
 
+	set_wait_eb(p, NULL);
 	if (now)
 		need_head(p);
 	fill_window(p);
-	submit_queue(p, now);
-	return true;
+	/* What is still to be found would need a sweep of its own. */
+	if (!p->filling)
+		submit_queue(p, now && !head_ready(p));
+	if (!now || head_ready(p))
+		return BTRFS_SEND_PREFETCH_READY;
+	choose_wait(p);
+	return BTRFS_SEND_PREFETCH_WAIT;
+}
+
+/*
+ * Wait until it is worth calling btrfs_send_prefetch_advance() again.
+ *
+ * @p:	which has returned BTRFS_SEND_PREFETCH_WAIT there
+ *
+ * Must be called without commit_root_sem. A fatal signal ends the wait.
+ */
+void btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
+{
+	lockdep_assert_not_held(&p->fs_info->commit_root_sem);
+
+	if (p->wait_eb)
+		wait_on_bit_io(&p->wait_eb->bflags, EXTENT_BUFFER_READING, TASK_KILLABLE);
 }
 
 /*

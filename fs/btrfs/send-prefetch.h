@@ -34,14 +34,26 @@ struct btrfs_send_prefetch_stats {
 	atomic64_t counters[BTRFS_NR_SEND_PREFETCH_COUNTERS];
 };
 
+/* What the walk may do after btrfs_send_prefetch_advance(). */
+enum btrfs_send_prefetch_state {
+	/* Go on, nothing is read ahead now. */
+	BTRFS_SEND_PREFETCH_IDLE,
+	/* Go on, what is read next is in memory or was tried to be. */
+	BTRFS_SEND_PREFETCH_READY,
+	/* Wait for a read, but not with commit_root_sem held. */
+	BTRFS_SEND_PREFETCH_WAIT,
+};
+
 extern const struct attribute_group btrfs_send_prefetch_attr_group;
 
 struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_root,
 						      struct btrfs_root *parent_root);
 void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 				 const struct btrfs_key *key);
-bool btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
-				 const struct btrfs_key *key, bool now);
+enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
+							   const struct btrfs_key *key,
+							   bool now);
+void btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p);
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
 
 #endif

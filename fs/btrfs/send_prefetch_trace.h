@@ -88,7 +88,14 @@ DECLARE_EVENT_CLASS(btrfs_send_prefetch_block,
 			      __entry->generation, __entry->level)
 );
 
-/* The walk needs a block whose read is in flight or was not submitted yet. */
+/* The walk needs a block of the window whose read was not submitted yet. */
+DEFINE_EVENT(btrfs_send_prefetch_block, btrfs_send_prefetch_caught_up,
+	     TP_PROTO(const u8 *fsid, u64 root, u64 bytenr, u64 generation, u8 level),
+
+	     TP_ARGS(fsid, root, bytenr, generation, level)
+);
+
+/* The walk needs a block whose read is in flight. */
 DEFINE_EVENT(btrfs_send_prefetch_block, btrfs_send_prefetch_late,
 	     TP_PROTO(const u8 *fsid, u64 root, u64 bytenr, u64 generation, u8 level),
 
