@@ -1099,7 +1099,7 @@ enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_pre
 							   const struct btrfs_key *key,
 							   bool now)
 {
-	if (!p || !p->running || fatal_signal_pending(current))
+	if (!p || !p->running)
 		return BTRFS_SEND_PREFETCH_IDLE;
 	if (!use_blocks(p, key) && !now)
 		return BTRFS_SEND_PREFETCH_READY;
@@ -1124,14 +1124,18 @@ enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_pre
  *
  * @p:	which has returned BTRFS_SEND_PREFETCH_WAIT there
  *
- * Must be called without commit_root_sem. A fatal signal ends the wait.
+ * Must be called without commit_root_sem.
+ *
+ * Returns 0, or -EINTR after a fatal signal: then the walk should end, as it
+ * would wait for its next block in the queue of what was read ahead.
  */
-void btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
+int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
 {
 	lockdep_assert_not_held(&p->fs_info->commit_root_sem);
 
 	if (p->wait_eb)
 		wait_on_bit_io(&p->wait_eb->bflags, EXTENT_BUFFER_READING, TASK_KILLABLE);
+	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
 /*

@@ -53,7 +53,7 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
 							   const struct btrfs_key *key,
 							   bool now);
-void btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p);
+int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p);
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
 
 #endif
