@@ -21,7 +21,8 @@ help:
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
 	@echo 'make test     all tests; TESTS="vm bench/002" only those'
 	@echo 'make check    style: shellcheck, checkpatch, licences, names'
-	@echo 'make kernels  build the stock and the patched kernel of the virtual machine'
+	@echo 'make kernels  build the kernels of the virtual machine: stock, patched and the'
+	@echo '              debug one that the tests need'
 	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
@@ -46,6 +47,7 @@ kernels:
 	@scripts/install-deps kernel
 	@vm/build --kernel '$(KERNEL)' --variant stock
 	@vm/build --kernel '$(KERNEL)' --variant patched
+	@vm/build --kernel '$(KERNEL)' --variant patched --flavour debug
 
 series:
 	@scripts/install-deps kernel
