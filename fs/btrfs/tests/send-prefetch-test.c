@@ -5,6 +5,8 @@
  */
 
 #include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/prandom.h>
 
 #define TEST_NODESIZE		SZ_4K
@@ -186,6 +188,7 @@ static void find_expected(struct send_prefetch_test *t)
 	sort(t->expected, t->nr_expected, sizeof(t->expected[0]), cmp_leaf, NULL);
 }
 
+/* A ring as small as the window: a block too many would be seen. */
 static struct btrfs_send_prefetch *test_start(struct kunit *test, int max_blocks)
 {
 	struct send_prefetch_test *t = test->priv;
@@ -196,7 +199,41 @@ static struct btrfs_send_prefetch *test_start(struct kunit *test, int max_blocks
 	p->min_blocks = max_blocks;
 	p->max_blocks = max_blocks;
 	p->limit_blocks = max_blocks;
+	p->ring_size = roundup_pow_of_two(max_blocks);
 	return p;
+}
+
+/* Does the prefetch take care of what is read? */
+static bool test_advance(struct btrfs_send_prefetch *p, u64 objectid)
+{
+	const struct btrfs_key key = test_key(objectid);
+
+	return btrfs_send_prefetch_advance(p, &key, true);
+}
+
+static s64 counter(const struct send_prefetch_test *t, enum btrfs_send_prefetch_counter nr)
+{
+	return atomic64_read(&t->fs_info->send_prefetch_stats.counters[nr]);
+}
+
+/* Blocks that were asked for, in memory or not. */
+static s64 nr_asked(const struct send_prefetch_test *t)
+{
+	return counter(t, BTRFS_SEND_PREFETCH_READS) + counter(t, BTRFS_SEND_PREFETCH_CACHED);
+}
+
+/* As if somebody had submitted the read of this block. */
+static void begin_read(struct extent_buffer *eb)
+{
+	clear_extent_buffer_uptodate(eb);
+	set_bit(EXTENT_BUFFER_READING, &eb->bflags);
+}
+
+static void end_read(struct extent_buffer *eb, bool uptodate)
+{
+	if (uptodate)
+		set_extent_buffer_uptodate(eb);
+	clear_bit(EXTENT_BUFFER_READING, &eb->bflags);
 }
 
 /*
@@ -208,10 +245,9 @@ static void test_walk(struct kunit *test, struct btrfs_send_prefetch *p, int fir
 	struct send_prefetch_test *t = test->priv;
 
 	for (int i = first; i < last; i++) {
-		const struct btrfs_key key = test_key(t->expected[i].objectid);
 		bool found = false;
 
-		KUNIT_ASSERT_TRUE(test, btrfs_send_prefetch_advance(p, &key, true));
+		KUNIT_ASSERT_TRUE(test, test_advance(p, t->expected[i].objectid));
 		KUNIT_ASSERT_LE(test, p->tail - p->head, p->max_blocks);
 		for (u32 nr = p->head; nr != p->tail; nr++) {
 			const struct prefetch_block *block = block_at(p, nr);
@@ -413,44 +449,267 @@ static void restart_test(struct kunit *test)
 	test_refs(test);
 }
 
+/* Enough leaves of one tree, each apart from its neighbour on the disk. */
+static void leaves_apart(struct kunit *test, struct extent_buffer **leaves, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		leaves[i] = test_block(test, 0, 256 + i * 3);
+		test_block(test, 0, 1);
+	}
+}
+
+/* Restart at the first key, window empty. The caller holds the semaphore. */
+static void restart_at_first(struct btrfs_send_prefetch *p)
+{
+	const struct btrfs_key first = test_key(256);
+
+	btrfs_send_prefetch_restart(p, &first);
+}
+
+/* A pointer with the same place and another generation is another block. */
+static void generation_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[8];
+	struct extent_buffer *copy[8];
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 8, 256, 3);
+	memcpy(copy, leaves, sizeof(copy));
+	build_tree(test, 0, leaves, 8, 8, false, 1);
+	build_tree(test, 1, copy, 8, 8, false, 1);
+	btrfs_set_node_ptr_generation(t->trees[1].root->commit_root, 5, 2);
+
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	fill_window(p);
+	KUNIT_ASSERT_EQ(test, p->tail - p->head, 2);
+	KUNIT_EXPECT_EQ(test, block_at(p, p->head)->ra.bytenr, t->trees[0].leaves[5].bytenr);
+	KUNIT_EXPECT_EQ(test, block_at(p, p->head)->ra.generation, 1);
+	KUNIT_EXPECT_EQ(test, block_at(p, p->head + 1)->ra.bytenr, t->trees[0].leaves[5].bytenr);
+	KUNIT_EXPECT_EQ(test, block_at(p, p->head + 1)->ra.generation, 2);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* A block of many windows: always more than half full, and no block too early gone. */
+static void larger_than_window_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[300];
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 300, 256, 3);
+	build_tree(test, 0, leaves, 300, 8, false, 0);
+	without_parent(test);
+	find_expected(t);
+
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	for (int i = 0; i < t->nr_expected; i++) {
+		test_walk(test, p, i, i + 1);
+		if (!at_end(p))
+			KUNIT_EXPECT_GT(test, p->tail - p->head, p->max_blocks / 2);
+	}
+	KUNIT_EXPECT_GT(test, p->tail, 4 * p->ring_size);
+	KUNIT_EXPECT_GT(test, counter(t, BTRFS_SEND_PREFETCH_FILLS), 300 / 16);
+	/* Filled up when half was used, not with every block. */
+	KUNIT_EXPECT_LT(test, counter(t, BTRFS_SEND_PREFETCH_FILLS), 300 / 4);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_LATE), 0);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* The walk may be in the middle of a leaf when it starts again: that one is needed. */
+static void inside_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[60];
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 60, 256, 3);
+	build_tree(test, 0, leaves, 60, 4, false, 0);
+	without_parent(test);
+
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	for (int i = 0; i < 60; i++) {
+		const struct btrfs_key inside = test_key(256 + i * 3 + 1);
+		u64 first = 0;
+
+		btrfs_send_prefetch_restart(p, &inside);
+		fill_window(p);
+		for (u32 nr = p->head; nr != p->tail && !first; nr++) {
+			if (block_at(p, nr)->ra.level == 0)
+				first = block_at(p, nr)->ra.bytenr;
+		}
+		KUNIT_EXPECT_EQ(test, first, t->trees[0].leaves[i].bytenr);
+	}
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* A snapshot of the root may free its node while we look at it. */
+static void root_replaced_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[60];
+	struct extent_buffer *root_node;
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 60, 256, 3);
+	build_tree(test, 0, leaves, 60, 8, false, 0);
+	without_parent(test);
+	find_expected(t);
+
+	p = test_start(test, 8);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	root_node = t->trees[0].root->commit_root;
+	KUNIT_EXPECT_EQ(test, refcount_read(&root_node->refs), 2);
+	memzero_extent_buffer(root_node, 0, TEST_NODESIZE);
+	t->trees[0].root->commit_root = NULL;
+	test_walk(test, p, 0, t->nr_expected);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+enum stop_state {
+	STOP_ALLOCATED,
+	STOP_NO_RING,
+	STOP_RESTARTED,
+	STOP_FILLING,
+	STOP_FILLED,
+	STOP_SORTED,
+	STOP_IN_FLIGHT,
+	STOP_WALKING,
+	STOP_ALL_FOUND,
+	STOP_ALL_USED,
+	STOP_FAILED,
+	STOP_AFTER_RELOCATION,
+	NR_STOP_STATES,
+};
+
+/* Bring the prefetch into a state in which it is stopped then. */
+static void enter_state(struct kunit *test, struct btrfs_send_prefetch *p,
+			struct extent_buffer **leaves, enum stop_state state)
+{
+	struct send_prefetch_test *t = test->priv;
+
+	if (state == STOP_ALLOCATED)
+		return;
+	if (state == STOP_NO_RING) {
+		kvfree(p->ring);
+		p->ring = NULL;
+		return;
+	}
+	restart_at_first(p);
+	switch (state) {
+	case STOP_FILLING:
+		p->filling = true;
+		KUNIT_EXPECT_EQ(test, step(p), 0);
+		KUNIT_EXPECT_EQ(test, step(p), 0);
+		break;
+	case STOP_FILLED:
+		fill_window(p);
+		break;
+	case STOP_SORTED:
+		fill_window(p);
+		sort_queue(p);
+		break;
+	case STOP_IN_FLIGHT:
+		for (int i = 0; i < 20; i++)
+			begin_read(leaves[i]);
+		test_advance(p, 256);
+		KUNIT_EXPECT_GT(test, p->nr_inflight, 0);
+		break;
+	case STOP_WALKING:
+		test_walk(test, p, 0, 20);
+		break;
+	case STOP_ALL_FOUND:
+		test_walk(test, p, 0, t->nr_expected - 2);
+		KUNIT_EXPECT_TRUE(test, at_end(p));
+		KUNIT_EXPECT_NE(test, p->head, p->tail);
+		break;
+	case STOP_ALL_USED:
+		test_walk(test, p, 0, t->nr_expected);
+		test_advance(p, U64_MAX);
+		KUNIT_EXPECT_EQ(test, p->head, p->tail);
+		break;
+	case STOP_FAILED:
+		release_cursor(&p->cursors[0]);
+		test_advance(p, 256);
+		break;
+	case STOP_AFTER_RELOCATION:
+		test_walk(test, p, 0, 20);
+		t->fs_info->last_reloc_trans++;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Whenever it is stopped, each block is released, and just once. */
 static void stop_test(struct kunit *test)
 {
 	struct send_prefetch_test *t = test->priv;
 	struct extent_buffer *leaves[50];
-	const struct btrfs_key first = test_key(256);
 	struct btrfs_send_prefetch *p;
 
-	new_leaves(test, leaves, 50, 256, 3);
-	build_tree(test, 0, leaves, 50, 8, false, 0);
+	leaves_apart(test, leaves, 50);
+	/* Building a tree takes the array for its nodes. */
+	{
+		struct extent_buffer *copy[50];
+
+		memcpy(copy, leaves, sizeof(copy));
+		build_tree(test, 0, copy, 50, 8, false, 0);
+	}
 	without_parent(test);
 	find_expected(t);
 
 	btrfs_send_prefetch_stop(NULL);
-	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(NULL, &first, true));
+	KUNIT_EXPECT_FALSE(test, test_advance(NULL, 256));
 
 	p = test_start(test, 16);
-	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(p, &first, true));
+	KUNIT_EXPECT_FALSE(test, test_advance(p, 256));
 	btrfs_send_prefetch_stop(p);
-	test_refs(test);
 
-	for (int last = 0; last <= t->nr_expected; last += 5) {
+	for (int state = 0; state < NR_STOP_STATES; state++) {
+		s64 unused = counter(t, BTRFS_SEND_PREFETCH_UNUSED);
+		u32 left = 0;
+
 		p = test_start(test, 16);
 		down_read(&t->fs_info->commit_root_sem);
-		btrfs_send_prefetch_restart(p, &first);
-		test_walk(test, p, 0, last);
+		enter_state(test, p, leaves, state);
 		up_read(&t->fs_info->commit_root_sem);
+		for (u32 nr = p->head; nr != p->tail; nr++)
+			left += block_at(p, nr)->ra.eb && !block_at(p, nr)->needed;
 		btrfs_send_prefetch_stop(p);
+		KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_UNUSED) - unused, left);
+		for (int i = 0; i < 50; i++)
+			end_read(leaves[i], true);
 		test_refs(test);
 	}
 }
 
-/* Nothing is read while a relocation runs, or after one without a restart. */
+/*
+ * Nothing is asked for while a relocation runs, nor after one through what was
+ * found before it; a restart releases that and goes through the new roots only.
+ */
 static void relocation_test(struct kunit *test)
 {
 	struct send_prefetch_test *t = test->priv;
 	struct extent_buffer *leaves[50];
-	const struct btrfs_key first = test_key(256);
 	struct btrfs_send_prefetch *p;
+	int nr_old;
+	u32 tail;
+	s64 asked;
 
 	new_leaves(test, leaves, 50, 256, 3);
 	build_tree(test, 0, leaves, 50, 8, false, 0);
@@ -459,19 +718,264 @@ static void relocation_test(struct kunit *test)
 
 	p = test_start(test, 16);
 	down_read(&t->fs_info->commit_root_sem);
-	btrfs_send_prefetch_restart(p, &first);
+	restart_at_first(p);
 
+	/* It begins before anything was found. */
 	set_bit(BTRFS_FS_RELOC_RUNNING, &t->fs_info->flags);
-	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(p, &first, true));
+	KUNIT_EXPECT_FALSE(test, test_advance(p, 256));
 	KUNIT_EXPECT_EQ(test, p->tail, p->head);
+	KUNIT_EXPECT_EQ(test, nr_asked(t), 0);
+	clear_bit(BTRFS_FS_RELOC_RUNNING, &t->fs_info->flags);
+	/* It begins when blocks were found and not yet asked for. */
+	fill_window(p);
+	tail = p->tail;
+	asked = nr_asked(t);
+	set_bit(BTRFS_FS_RELOC_RUNNING, &t->fs_info->flags);
+	KUNIT_EXPECT_FALSE(test, test_advance(p, 256));
+	KUNIT_EXPECT_EQ(test, p->tail, tail);
+	KUNIT_EXPECT_EQ(test, nr_asked(t), asked);
 	clear_bit(BTRFS_FS_RELOC_RUNNING, &t->fs_info->flags);
 
+	/* It has ended, and the commit roots are others. */
 	test_walk(test, p, 0, 10);
+	asked = nr_asked(t);
+	tail = p->tail;
 	t->fs_info->last_reloc_trans++;
-	KUNIT_EXPECT_FALSE(test, btrfs_send_prefetch_advance(p, &first, true));
-	btrfs_send_prefetch_restart(p, &first);
+	for (int i = 10; i < 30; i++)
+		KUNIT_EXPECT_FALSE(test, test_advance(p, t->expected[i].objectid));
+	KUNIT_EXPECT_EQ(test, p->tail, tail);
+	KUNIT_EXPECT_EQ(test, nr_asked(t), asked);
+
+	nr_old = t->nr_blocks;
+	new_leaves(test, leaves, 50, 256, 3);
+	build_tree(test, 0, leaves, 50, 8, false, 0);
+	find_expected(t);
+	restart_at_first(p);
 	KUNIT_EXPECT_EQ(test, p->tail, p->head);
-	test_walk(test, p, 0, t->nr_expected);
+	test_refs(test);
+	for (int i = 0; i < nr_old; i++)
+		memzero_extent_buffer(t->blocks[i], 0, TEST_NODESIZE);
+	for (int i = 0; i < t->nr_expected; i++) {
+		test_walk(test, p, i, i + 1);
+		for (u32 nr = p->head; nr != p->tail; nr++)
+			KUNIT_ASSERT_GT(test, block_at(p, nr)->ra.bytenr,
+					(u64)nr_old * TEST_NODESIZE);
+	}
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* A node that cannot be read ends it, without a word to the walk. */
+static void error_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[40];
+	struct extent_buffer *node;
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 40, 256, 3);
+	build_tree(test, 0, leaves, 40, 10, false, 0);
+	without_parent(test);
+	find_expected(t);
+	node = find_extent_buffer(t->fs_info,
+				  btrfs_node_blockptr(t->trees[0].root->commit_root, 2));
+	KUNIT_ASSERT_NOT_NULL(test, node);
+	free_extent_buffer(node);
+	clear_extent_buffer_uptodate(node);
+	/* What makes a read fail before it is submitted. */
+	set_bit(EXTENT_BUFFER_WRITE_ERR, &node->bflags);
+
+	p = test_start(test, 32);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	test_walk(test, p, 0, 18);
+	KUNIT_EXPECT_TRUE(test, at_end(p));
+	for (int i = 18; i < 40; i++)
+		test_advance(p, t->expected[i].objectid);
+	KUNIT_EXPECT_EQ(test, p->head, p->tail);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* What the walk needs was there, still on its way, or could not be read. */
+static void counters_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[12];
+	struct extent_buffer *copy[12];
+	struct btrfs_send_prefetch *p;
+
+	leaves_apart(test, leaves, 12);
+	memcpy(copy, leaves, sizeof(copy));
+	build_tree(test, 0, copy, 12, 12, false, 1);
+	without_parent(test);
+
+	begin_read(leaves[3]);
+	begin_read(leaves[5]);
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	KUNIT_EXPECT_TRUE(test, test_advance(p, 256));
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_READS), 2);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_CACHED), 10);
+	end_read(leaves[5], false);
+	for (int i = 0; i < 8; i++)
+		test_advance(p, 256 + i * 3);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_HITS), 6);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_LATE), 1);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_LOST), 1);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_UNUSED), 4);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_SENDS), 1);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_RESTARTS), 1);
+	end_read(leaves[3], true);
+	test_refs(test);
+}
+
+/* A walk that has what it needs does not wait for requests. */
+static void depth_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[30];
+	struct extent_buffer *copy[30];
+	struct btrfs_send_prefetch *p;
+
+	leaves_apart(test, leaves, 30);
+	memcpy(copy, leaves, sizeof(copy));
+	build_tree(test, 0, copy, 30, 16, false, 0);
+	without_parent(test);
+	for (int i = 1; i < 30; i++)
+		begin_read(leaves[i]);
+
+	p = test_start(test, 64);
+	p->depth = 4;
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	/* The first node and the first leaf are there. */
+	for (int i = 0; i < 3; i++)
+		KUNIT_EXPECT_TRUE(test, test_advance(p, 256));
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_READS), 4);
+	/* Two are finished, so there is room for as many. */
+	end_read(leaves[1], true);
+	end_read(leaves[2], true);
+	KUNIT_EXPECT_TRUE(test, test_advance(p, 256));
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_READS), 6);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	for (int i = 0; i < 30; i++)
+		end_read(leaves[i], true);
+	test_refs(test);
+}
+
+static int wait_for_write(void *sem)
+{
+	down_write(sem);
+	up_write(sem);
+	return 0;
+}
+
+/* A commit that waits for the semaphore gets it: nothing more is looked for. */
+static void contended_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[60];
+	struct btrfs_send_prefetch *p;
+	struct task_struct *task;
+	u32 submitted = 0;
+
+	new_leaves(test, leaves, 60, 256, 3);
+	build_tree(test, 0, leaves, 60, 8, false, 0);
+	without_parent(test);
+
+	p = test_start(test, 64);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	task = kthread_run(wait_for_write, &t->fs_info->commit_root_sem, "send-prefetch-test");
+	if (IS_ERR(task)) {
+		up_read(&t->fs_info->commit_root_sem);
+		btrfs_send_prefetch_stop(p);
+		KUNIT_FAIL(test, "no thread");
+		return;
+	}
+	while (!rwsem_is_contended(&t->fs_info->commit_root_sem))
+		usleep_range(1000, 2000);
+
+	KUNIT_EXPECT_TRUE(test, test_advance(p, 256));
+	KUNIT_EXPECT_LE(test, p->tail - p->head, 2);
+	for (u32 nr = p->head; nr != p->tail; nr++)
+		submitted += block_at(p, nr)->ra.level == 0 && block_at(p, nr)->submitted;
+	KUNIT_EXPECT_LE(test, submitted, 1);
+	up_read(&t->fs_info->commit_root_sem);
+
+	/* Once it had its turn, all goes on. */
+	down_read(&t->fs_info->commit_root_sem);
+	for (int i = 0; i < 100; i++) {
+		cond_resched();
+		KUNIT_EXPECT_TRUE(test, test_advance(p, 256));
+	}
+	KUNIT_EXPECT_GT(test, p->tail - p->head, 30);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* The window grows where the walk had to wait and shrinks where it had not. */
+static void resize_test(struct kunit *test)
+{
+	struct extent_buffer *leaves[8];
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 8, 256, 3);
+	build_tree(test, 0, leaves, 8, 8, false, 1);
+	without_parent(test);
+	p = test_start(test, 64);
+	p->min_blocks = 8;
+
+	for (int fills = 1; fills <= 5 * PREFETCH_CALM_FILLS; fills++) {
+		resize_window(p);
+		KUNIT_EXPECT_EQ(test, p->max_blocks, max(64 >> fills / PREFETCH_CALM_FILLS, 8));
+	}
+	for (int fills = 1; fills <= 5; fills++) {
+		p->nr_late = 1;
+		resize_window(p);
+		KUNIT_EXPECT_EQ(test, p->max_blocks, min(8 << fills, 64));
+		KUNIT_EXPECT_EQ(test, p->nr_late, 0);
+	}
+	btrfs_send_prefetch_stop(p);
+}
+
+/* Each disk of a mirror gets one part of the sweep, in one direction. */
+static void lanes_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[60];
+	struct btrfs_send_prefetch *p;
+	u64 last = 0;
+	u32 nr = 0;
+
+	leaves_apart(test, leaves, 60);
+	build_tree(test, 0, leaves, 60, 8, false, 0);
+	without_parent(test);
+
+	p = test_start(test, 64);
+	p->nr_lanes = 2;
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	fill_window(p);
+	sort_queue(p);
+	KUNIT_EXPECT_GT(test, p->queue_len, 30);
+	for (u32 i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, p->lanes[i].next, nr);
+		for (; nr < p->lanes[i].end; nr++) {
+			KUNIT_EXPECT_GT(test, block_at(p, p->queue[nr])->ra.bytenr, last);
+			last = block_at(p, p->queue[nr])->ra.bytenr;
+		}
+		KUNIT_EXPECT_LE(test, abs((int)nr - (int)(p->queue_len * (i + 1) / 2)), 1);
+	}
+	KUNIT_EXPECT_EQ(test, nr, p->queue_len);
 	up_read(&t->fs_info->commit_root_sem);
 	btrfs_send_prefetch_stop(p);
 	test_refs(test);
@@ -563,6 +1067,21 @@ static void random_test(struct kunit *test)
 	}
 	test_exact(test, 8 + prandom_u32_state(rnd) % 64);
 	test_refs(test);
+
+	/* And from somewhere in the middle, as after a relocation. */
+	struct btrfs_send_prefetch *p = test_start(test, 32);
+
+	down_read(&t->fs_info->commit_root_sem);
+	for (int i = 0; i < 4 && t->nr_expected; i++) {
+		const int first = prandom_u32_state(rnd) % t->nr_expected;
+		const struct btrfs_key start = test_key(t->expected[first].objectid);
+
+		btrfs_send_prefetch_restart(p, &start);
+		test_walk(test, p, first, min(first + 40, t->nr_expected));
+	}
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
 }
 
 static const int random_seeds[] = {
@@ -630,11 +1149,21 @@ static struct kunit_case send_prefetch_test_cases[] = {
 	KUNIT_CASE(full_test),
 	KUNIT_CASE(all_shared_test),
 	KUNIT_CASE(all_different_test),
+	KUNIT_CASE(generation_test),
 	KUNIT_CASE(heights_test),
+	KUNIT_CASE(larger_than_window_test),
 	KUNIT_CASE(restart_test),
+	KUNIT_CASE(inside_test),
+	KUNIT_CASE(root_replaced_test),
 	KUNIT_CASE(stop_test),
 	KUNIT_CASE(relocation_test),
+	KUNIT_CASE(error_test),
+	KUNIT_CASE(counters_test),
 	KUNIT_CASE(order_test),
+	KUNIT_CASE(depth_test),
+	KUNIT_CASE(lanes_test),
+	KUNIT_CASE(contended_test),
+	KUNIT_CASE(resize_test),
 	KUNIT_CASE_PARAM(random_test, random_seeds_gen_params),
 	{}
 };
