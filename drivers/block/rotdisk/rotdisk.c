@@ -18,6 +18,8 @@
 #include <linux/debugfs.h>
 #include <linux/hrtimer.h>
 #include <linux/idr.h>
+#include <linux/io.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
@@ -40,6 +42,11 @@ static unsigned int trace_limit = 2U << 20;
 module_param(trace_limit, uint, 0644);
 MODULE_PARM_DESC(trace_limit,
 		 "commands a trace holds, of 56 bytes each, before it drops more (default 2097152)");
+
+static char *store;
+module_param(store, charp, 0444);
+MODULE_PARM_DESC(store,
+		 "name of the memory reserved with reserve_mem= that keeps contents and traces (default: none, they share the memory of all)");
 
 struct rotdisk_config {
 	struct rotdisk_profile profile;
@@ -160,6 +167,60 @@ static struct rotdisk *to_rotdisk(struct config_item *item)
 	return container_of(item, struct rotdisk, item);
 }
 
+/* Memory of contents and traces */
+
+/**
+ * struct rotdisk_store - reserved memory, taken page by page
+ * @lock: protects what follows
+ * @unused: its first page never used
+ * @end: behind its last page, %NULL if no memory is reserved
+ * @freed: pages given back, each begins with a pointer to the next
+ */
+static struct rotdisk_store {
+	spinlock_t lock;		/* everything below */
+	void *unused;
+	void *end;
+	void *freed;
+} rotdisk_store = {
+	.lock = __SPIN_LOCK_UNLOCKED(rotdisk_store.lock),
+};
+
+static void *rotdisk_alloc_page(gfp_t gfp)
+{
+	struct rotdisk_store *s = &rotdisk_store;
+	void *page;
+
+	if (!s->end)
+		return (void *)get_zeroed_page(gfp);
+
+	spin_lock(&s->lock);
+	page = s->freed;
+	if (page) {
+		s->freed = *(void **)page;
+	} else if (s->unused < s->end) {
+		page = s->unused;
+		s->unused += ROTDISK_PAGE_SIZE;
+	}
+	spin_unlock(&s->lock);
+	if (page)
+		clear_page(page);
+	return page;
+}
+
+static void rotdisk_free_page(void *page)
+{
+	struct rotdisk_store *s = &rotdisk_store;
+
+	if (!s->end) {
+		free_page((unsigned long)page);
+		return;
+	}
+	spin_lock(&s->lock);
+	*(void **)page = s->freed;
+	s->freed = page;
+	spin_unlock(&s->lock);
+}
+
 /* Contents */
 
 static void *rotdisk_get_page(struct rotdisk *d, pgoff_t index, gfp_t gfp)
@@ -169,13 +230,13 @@ static void *rotdisk_get_page(struct rotdisk *d, pgoff_t index, gfp_t gfp)
 
 	if (page)
 		return page;
-	page = (void *)get_zeroed_page(gfp);
+	page = rotdisk_alloc_page(gfp);
 	if (!page)
 		return NULL;
 	old = xa_cmpxchg(&d->pages, index, NULL, page, gfp);
 	if (!old)
 		return page;
-	free_page((unsigned long)page);
+	rotdisk_free_page(page);
 	return xa_is_err(old) ? NULL : old;
 }
 
@@ -185,7 +246,7 @@ static void rotdisk_free_pages(struct xarray *pages)
 	void *page;
 
 	xa_for_each(pages, index, page) {
-		free_page((unsigned long)page);
+		rotdisk_free_page(page);
 		cond_resched();
 	}
 	xa_destroy(pages);
@@ -254,14 +315,14 @@ static void rotdisk_reserve_trace(struct rotdisk *d)
 	mutex_lock(&d->trace_mutex);
 	while (d->room - READ_ONCE(d->records) < ROTDISK_MAX_DEPTH &&
 	       d->room < READ_ONCE(trace_limit)) {
-		void *page = (void *)__get_free_page(GFP_NOIO | __GFP_NORETRY |
-						     __GFP_NOWARN);
+		void *page = rotdisk_alloc_page(GFP_NOIO | __GFP_NORETRY |
+						__GFP_NOWARN);
 
 		if (!page)
 			break;
 		if (xa_err(xa_store(&d->chunks, d->room / ROTDISK_CHUNK, page,
 				    GFP_NOIO | __GFP_NOWARN))) {
-			free_page((unsigned long)page);
+			rotdisk_free_page(page);
 			break;
 		}
 		spin_lock_bh(&d->lock);
@@ -516,6 +577,18 @@ static void rotdisk_init_timer(struct rotdisk *d)
 #define ROTDISK_MQ_FLAGS	(BLK_MQ_F_BLOCKING | BLK_MQ_F_SHOULD_MERGE)
 #else
 #define ROTDISK_MQ_FLAGS	BLK_MQ_F_BLOCKING
+#endif
+
+#ifdef ROTDISK_HAVE_RESERVE_MEM
+static bool rotdisk_find_store(phys_addr_t *start, phys_addr_t *size)
+{
+	return reserve_mem_find_by_name(store, start, size);
+}
+#else
+static bool rotdisk_find_store(phys_addr_t *start, phys_addr_t *size)
+{
+	return false;
+}
 #endif
 
 static const struct block_device_operations rotdisk_fops = {
@@ -1333,10 +1406,29 @@ static struct configfs_subsystem rotdisk_subsystem = {
 	},
 };
 
+/* To run without what was asked for would measure another machine. */
+static int __init rotdisk_init_store(void)
+{
+	phys_addr_t start, size;
+
+	if (!store || !*store)
+		return 0;
+	if (!rotdisk_find_store(&start, &size)) {
+		pr_err("no memory is reserved as '%s', boot with reserve_mem=SIZE:4096:%s\n",
+		       store, store);
+		return -ENOENT;
+	}
+	rotdisk_store.unused = phys_to_virt(ALIGN(start, ROTDISK_PAGE_SIZE));
+	rotdisk_store.end = phys_to_virt(ALIGN_DOWN(start + size, ROTDISK_PAGE_SIZE));
+	return 0;
+}
+
 static int __init rotdisk_init(void)
 {
-	int err;
+	int err = rotdisk_init_store();
 
+	if (err)
+		return err;
 	rotdisk_debugfs = debugfs_create_dir("rotdisk", NULL);
 	config_group_init(&rotdisk_subsystem.su_group);
 	mutex_init(&rotdisk_subsystem.su_mutex);
