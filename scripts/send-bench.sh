@@ -33,7 +33,8 @@ What is measured:
   --variants LIST       off, stock, patched, or a mode of btrfs.send_prefetch such
                         as generation; comma separated (default off,stock,patched)
   --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
-  --memory SIZE         memory of the virtual machine (default 8G)
+  --memory SIZE         memory of the virtual machine without what its disk holds
+                        (default 8G; the tree is built with 2G at least)
   --timeout SECONDS     give a virtual machine up after so long (default 3600)
 
 The tree:
@@ -1065,7 +1066,7 @@ trap 'exit 143' TERM
 
 # Run a stage where the disk is: here, or in the machine.
 run_stage() {
-	local stage_kernel=$1 append=$2 status=0
+	local stage_kernel=$1 append=$2 stage_memory=$memory status=0
 	shift 2
 	local here=(--stage-dir "$partial") command=("$self" "${arguments[@]}" "$@")
 
@@ -1073,9 +1074,13 @@ run_stage() {
 		command+=(--progress)
 	fi
 	if [[ $lane == uml ]]; then
+		# what is not measured may have the memory it needs
+		if [[ $2 == build && $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
+			stage_memory=2G
+		fi
 		here=(--stage-dir /scratch --simulated)
 		command=("$top/vm/run" --kind uml --kernel "$kernel" --variant "$stage_kernel"
-			--memory "$memory" --timeout "$timeout" --scratch "$partial"
+			--memory "$stage_memory" --timeout "$timeout" --scratch "$partial"
 			--append "$append" -- "${command[@]}")
 	fi
 	command+=("${here[@]}")
