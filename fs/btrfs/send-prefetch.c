@@ -563,7 +563,9 @@ static void compact_queue(struct btrfs_send_prefetch *p)
 static void resize_window(struct btrfs_send_prefetch *p)
 {
 	const u64 available = (u64)max(si_mem_available(), 0L) << PAGE_SHIFT;
-	const u32 blocks = min_t(u64, available / 4 >> p->fs_info->nodesize_bits, U32_MAX);
+	/* In large steps, the memory available changes all the time. */
+	const u32 blocks = rounddown_pow_of_two(clamp_t(u64,
+				available / 4 >> p->fs_info->nodesize_bits, 4, U32_MAX));
 	u32 new = p->max_blocks;
 
 	if (p->nr_late) {
@@ -573,7 +575,7 @@ static void resize_window(struct btrfs_send_prefetch *p)
 		new = max(new / 2, p->min_blocks);
 		p->calm_fills = 0;
 	}
-	new = max(min(new, blocks), 4);
+	new = min(new, blocks);
 	if (new != p->max_blocks)
 		trace_btrfs_send_prefetch_resize(p->fs_info->fs_devices->fsid,
 						 send_root_id(p), p->max_blocks,

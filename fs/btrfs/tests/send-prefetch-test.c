@@ -313,6 +313,15 @@ static void test_refs(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, refcount_read(&t->blocks[i]->refs), 2);
 }
 
+/* An array of blocks that is too large for the stack. */
+static struct extent_buffer **test_array(struct kunit *test, int nr)
+{
+	struct extent_buffer **blocks = kunit_kcalloc(test, nr, sizeof(*blocks), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, blocks);
+	return blocks;
+}
+
 /* A leaf for each key from @first in steps of @step. */
 static int new_leaves(struct kunit *test, struct extent_buffer **leaves, int nr,
 		      u64 first, u64 step)
@@ -367,7 +376,7 @@ static void one_block_test(struct kunit *test)
 
 static void full_test(struct kunit *test)
 {
-	struct extent_buffer *leaves[300];
+	struct extent_buffer **leaves = test_array(test, 300);
 
 	new_leaves(test, leaves, 300, 256, 3);
 	build_tree(test, 0, leaves, 300, 7, false, 0);
@@ -424,12 +433,12 @@ static void heights_test(struct kunit *test)
 static void restart_test(struct kunit *test)
 {
 	struct send_prefetch_test *t = test->priv;
-	struct extent_buffer *leaves[200];
-	struct extent_buffer *copy[200];
+	struct extent_buffer **leaves = test_array(test, 200);
+	struct extent_buffer **copy = test_array(test, 200);
 	struct btrfs_send_prefetch *p;
 
 	new_leaves(test, leaves, 200, 256, 3);
-	memcpy(copy, leaves, sizeof(copy));
+	memcpy(copy, leaves, 200 * sizeof(*copy));
 	for (int i = 0; i < 200; i += 3)
 		copy[i] = test_block(test, 0, 256 + i * 3 + (i % 2));
 	build_tree(test, 0, leaves, 200, 8, false, 0);
@@ -498,7 +507,7 @@ static void generation_test(struct kunit *test)
 static void larger_than_window_test(struct kunit *test)
 {
 	struct send_prefetch_test *t = test->priv;
-	struct extent_buffer *leaves[300];
+	struct extent_buffer **leaves = test_array(test, 300);
 	struct btrfs_send_prefetch *p;
 
 	new_leaves(test, leaves, 300, 256, 3);
@@ -870,6 +879,138 @@ static void depth_test(struct kunit *test)
 	test_refs(test);
 }
 
+/*
+ * A walk that comes to a block in flight is told to wait, for that block or for
+ * room; nothing waits here. Cursors that need a node in flight find no more.
+ */
+static void wait_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[30];
+	struct extent_buffer *copy[30];
+	struct extent_buffer *node;
+	const struct btrfs_key first = test_key(256);
+	struct btrfs_send_prefetch *p;
+
+	leaves_apart(test, leaves, 30);
+	memcpy(copy, leaves, sizeof(copy));
+	build_tree(test, 0, copy, 30, 8, false, 2);
+	without_parent(test);
+	node = find_extent_buffer(t->fs_info,
+				  btrfs_node_blockptr(t->trees[0].root->commit_root, 0));
+	KUNIT_ASSERT_NOT_NULL(test, node);
+	free_extent_buffer(node);
+
+	p = test_start(test, 64);
+	p->depth = 4;
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+
+	/* The first node is in flight: nothing is known yet. */
+	begin_read(node);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, true),
+			BTRFS_SEND_PREFETCH_WAIT);
+	KUNIT_EXPECT_PTR_EQ(test, p->wait_eb, node);
+	KUNIT_EXPECT_EQ(test, p->head, p->tail);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, false),
+			BTRFS_SEND_PREFETCH_READY);
+	end_read(node, true);
+
+	/* All leaves are in flight, and the disk takes four requests. */
+	for (int i = 0; i < 30; i++)
+		begin_read(leaves[i]);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, true),
+			BTRFS_SEND_PREFETCH_WAIT);
+	KUNIT_EXPECT_EQ(test, p->nr_inflight, 4);
+	KUNIT_EXPECT_PTR_EQ(test, p->wait_eb, leaves[2]);
+	/* One of them is there, so that there is room for another one. */
+	end_read(leaves[2], true);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, true),
+			BTRFS_SEND_PREFETCH_WAIT);
+	KUNIT_EXPECT_EQ(test, p->nr_inflight, 4);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_READS), 1 + 5);
+	/* All but the first: that is what the walk waits for. */
+	p->depth = 32;
+	for (int i = 1; i < 30; i++)
+		end_read(leaves[i], true);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, true),
+			BTRFS_SEND_PREFETCH_WAIT);
+	KUNIT_EXPECT_PTR_EQ(test, p->wait_eb, leaves[0]);
+	/* It could not be read: the walk has to see that for itself. */
+	end_read(leaves[0], false);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, true),
+			BTRFS_SEND_PREFETCH_READY);
+	up_read(&t->fs_info->commit_root_sem);
+	end_read(leaves[0], true);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
+/* Neighbours are one request, as long as a disk takes it. */
+static void join_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[24];
+	struct extent_buffer *copy[24];
+	const struct btrfs_key first = test_key(256);
+	struct btrfs_send_prefetch *p;
+
+	new_leaves(test, leaves, 24, 256, 3);
+	memcpy(copy, leaves, sizeof(copy));
+	build_tree(test, 0, copy, 24, 24, false, 1);
+	without_parent(test);
+	for (int i = 0; i < 24; i++)
+		begin_read(leaves[i]);
+
+	p = test_start(test, 64);
+	p->nr_lanes = 1;
+	p->depth = 2;
+	p->max_request_bytes = 8 * TEST_NODESIZE;
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	KUNIT_EXPECT_EQ(test, btrfs_send_prefetch_advance(p, &first, true),
+			BTRFS_SEND_PREFETCH_WAIT);
+	KUNIT_EXPECT_EQ(test, p->nr_inflight, 2);
+	KUNIT_EXPECT_EQ(test, counter(t, BTRFS_SEND_PREFETCH_READS), 16);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	for (int i = 0; i < 24; i++)
+		end_read(leaves[i], true);
+	test_refs(test);
+}
+
+/* Lanes are shared out by requests rather than by blocks. */
+static void lane_cost_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[96];
+	struct btrfs_send_prefetch *p;
+
+	/* A run of 64 blocks, and 32 apart from each other. */
+	new_leaves(test, leaves, 64, 256, 3);
+	for (int i = 64; i < 96; i++) {
+		test_block(test, 0, 1);
+		leaves[i] = test_block(test, 0, 256 + i * 3);
+	}
+	build_tree(test, 0, leaves, 96, 96, false, 1);
+	without_parent(test);
+
+	p = test_start(test, 128);
+	p->nr_lanes = 2;
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	fill_window(p);
+	sort_queue(p);
+	KUNIT_ASSERT_EQ(test, p->queue_len, 96);
+	/* 8 + 63 for the run and 32 * 8, so 164 each: the run and 12 more. */
+	KUNIT_EXPECT_EQ(test, p->lanes[0].end, 64 + 12);
+	KUNIT_EXPECT_EQ(test, p->lanes[1].next, 64 + 12);
+	KUNIT_EXPECT_EQ(test, p->lanes[1].end, 96);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
 static int wait_for_write(void *sem)
 {
 	down_write(sem);
@@ -1161,7 +1302,10 @@ static struct kunit_case send_prefetch_test_cases[] = {
 	KUNIT_CASE(counters_test),
 	KUNIT_CASE(order_test),
 	KUNIT_CASE(depth_test),
+	KUNIT_CASE(wait_test),
+	KUNIT_CASE(join_test),
 	KUNIT_CASE(lanes_test),
+	KUNIT_CASE(lane_cost_test),
 	KUNIT_CASE(contended_test),
 	KUNIT_CASE(resize_test),
 	KUNIT_CASE_PARAM(random_test, random_seeds_gen_params),
