@@ -1075,7 +1075,8 @@ run_stage() {
 	fi
 	if [[ $lane == uml ]]; then
 		# what is not measured may have the memory it needs
-		if [[ $2 == build && $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
+		if [[ $2 == build &&
+		      $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
 			stage_memory=2G
 		fi
 		here=(--stage-dir /scratch --simulated)

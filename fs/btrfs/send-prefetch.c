@@ -1009,16 +1009,15 @@ static void init_window(struct btrfs_send_prefetch *p)
 	p->ring_size = roundup_pow_of_two(p->limit_blocks);
 }
 
-/*
- * Prepare to read ahead for a send operation.
- *
+/**
+ * btrfs_send_prefetch_start() - prepare to read ahead for a send operation
  * @send_root:		the root to send
  * @parent_root:	the parent root of an incremental send, or NULL
  *
  * Must be called without commit_root_sem, as it allocates memory. Nothing is
  * read before btrfs_send_prefetch_restart().
  *
- * Returns what the other functions take, or NULL if there is no memory for it:
+ * Return: what the other functions take, or NULL if there is no memory for it:
  * they do nothing then, and the send reads each block when it needs it.
  */
 struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_root,
@@ -1050,9 +1049,8 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 	return p;
 }
 
-/*
- * Begin, or begin again, at a key.
- *
+/**
+ * btrfs_send_prefetch_restart() - begin, or begin again, at a key
  * @p:		returned by btrfs_send_prefetch_start(), or NULL
  * @key:	where the walk is, no block below it is needed
  *
@@ -1081,10 +1079,8 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 	p->running = true;
 }
 
-/*
- * The walk has reached a key: release what it has passed and keep the window
- * full.
- *
+/**
+ * btrfs_send_prefetch_advance() - release what the walk has passed, refill
  * @p:		returned by btrfs_send_prefetch_start(), or NULL
  * @key:	the smaller one of the keys of the walk's cursors; no block with a
  *		smaller key is read any more
@@ -1095,7 +1091,7 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
  * semaphore, call btrfs_send_prefetch_wait(), take it again and come back with
  * the same key, unless there was a relocation.
  *
- * Returns what the walk may do, see enum btrfs_send_prefetch_state.
+ * Return: what the walk may do, see enum btrfs_send_prefetch_state.
  */
 enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
 							   const struct btrfs_key *key,
@@ -1121,14 +1117,13 @@ enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_pre
 	return BTRFS_SEND_PREFETCH_WAIT;
 }
 
-/*
- * Wait until it is worth calling btrfs_send_prefetch_advance() again.
- *
+/**
+ * btrfs_send_prefetch_wait() - wait until it is worth advancing again
  * @p:	which has returned BTRFS_SEND_PREFETCH_WAIT there
  *
  * Must be called without commit_root_sem.
  *
- * Returns 0, or -EINTR after a fatal signal: then the walk should end, as it
+ * Return: 0, or -EINTR after a fatal signal: then the walk should end, as it
  * would wait for its next block in the queue of what was read ahead.
  */
 int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
@@ -1140,10 +1135,12 @@ int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
-/*
- * End reading ahead. Reads in flight are not waited for.
- *
+/**
+ * btrfs_send_prefetch_stop() - end reading ahead
  * @p:	returned by btrfs_send_prefetch_start(), or NULL
+ *
+ * Reads in flight are not waited for. May be called with or without
+ * commit_root_sem.
  */
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 {
