@@ -612,7 +612,8 @@ static void fill_window(struct btrfs_send_prefetch *p)
 			release_cursor(&p->cursors[1]);
 			break;
 		}
-		if (must_leave(p))
+		/* At the end there is nothing to come back for. */
+		if (!at_end(p) && must_leave(p))
 			return;
 	}
 	p->filling = false;

@@ -1063,6 +1063,35 @@ static void contended_test(struct kunit *test)
 	test_refs(test);
 }
 
+/* To be asked for the cpu with the last block found must not hold it back. */
+static void contended_end_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[3];
+	const struct btrfs_key first = test_key(256);
+	struct btrfs_send_prefetch *p;
+
+	for (int nr = 1; nr <= 3; nr++) {
+		enum btrfs_send_prefetch_state state = BTRFS_SEND_PREFETCH_WAIT;
+
+		new_leaves(test, leaves, nr, 256, 3);
+		build_tree(test, 0, leaves, nr, 8, false, 1);
+		without_parent(test);
+		p = test_start(test, 16);
+		down_read(&t->fs_info->commit_root_sem);
+		restart_at_first(p);
+		for (int i = 0; i < 10 && state == BTRFS_SEND_PREFETCH_WAIT; i++) {
+			set_tsk_need_resched(current);
+			state = btrfs_send_prefetch_advance(p, &first, true);
+		}
+		clear_tsk_need_resched(current);
+		KUNIT_EXPECT_EQ(test, state, BTRFS_SEND_PREFETCH_READY);
+		up_read(&t->fs_info->commit_root_sem);
+		btrfs_send_prefetch_stop(p);
+		test_refs(test);
+	}
+}
+
 /* The window grows where the walk had to wait and shrinks where it had not. */
 static void resize_test(struct kunit *test)
 {
@@ -1307,6 +1336,7 @@ static struct kunit_case send_prefetch_test_cases[] = {
 	KUNIT_CASE(lanes_test),
 	KUNIT_CASE(lane_cost_test),
 	KUNIT_CASE(contended_test),
+	KUNIT_CASE(contended_end_test),
 	KUNIT_CASE(resize_test),
 	KUNIT_CASE_PARAM(random_test, random_seeds_gen_params),
 	{}
