@@ -21,6 +21,7 @@
  */
 
 #include <linux/blkdev.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
@@ -214,7 +215,7 @@ static u64 parent_root_id(const struct btrfs_send_prefetch *p)
 
 static bool block_in_flight(const struct prefetch_block *block)
 {
-	return block->ra.eb && test_bit(EXTENT_BUFFER_READING, &block->ra.eb->bflags);
+	return block->ra.eb && extent_buffer_reading(block->ra.eb);
 }
 
 /*
@@ -283,7 +284,7 @@ static void cursor_next(struct prefetch_cursor *cur)
 /* Stand at the first child of the cursor's new node that may be needed. */
 static int enter_node(struct prefetch_cursor *cur)
 {
-	const struct extent_buffer *eb = cur->nodes[cur->level];
+	struct extent_buffer *eb = cur->nodes[cur->level];
 	int slot;
 	int ret;
 
@@ -317,7 +318,7 @@ static int cursor_down(struct btrfs_send_prefetch *p, struct prefetch_cursor *cu
 
 	ASSERT(cur->level > 1);
 	eb = find_extent_buffer(p->fs_info, btrfs_node_blockptr(parent, slot));
-	if (eb && test_bit(EXTENT_BUFFER_READING, &eb->bflags)) {
+	if (eb && extent_buffer_reading(eb)) {
 		set_wait_eb(p, eb);
 		return -EAGAIN;
 	}
@@ -372,7 +373,7 @@ static void count_read(struct btrfs_send_prefetch *p, const struct extent_buffer
 {
 	if (!eb)
 		return;
-	if (test_bit(EXTENT_BUFFER_READING, &eb->bflags))
+	if (extent_buffer_reading(eb))
 		count(p, BTRFS_SEND_PREFETCH_READS);
 	else
 		count(p, BTRFS_SEND_PREFETCH_CACHED);
@@ -452,8 +453,7 @@ static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_curso
 	block->submitted = !!eb;
 	block->needed = false;
 	if (eb) {
-		refcount_inc(&eb->refs);
-		block->ra.eb = eb;
+		block->ra.eb = extent_buffer_get(eb);
 	} else {
 		p->queue[p->queue_len++] = p->tail;
 		p->queue_sorted = false;
@@ -565,7 +565,7 @@ static void resize_window(struct btrfs_send_prefetch *p)
 	const u64 available = (u64)max(si_mem_available(), 0L) << PAGE_SHIFT;
 	/* In large steps, the memory available changes all the time. */
 	const u32 blocks = rounddown_pow_of_two(clamp_t(u64,
-				available / 4 >> p->fs_info->nodesize_bits, 4, U32_MAX));
+				div_u64(available / 4, p->fs_info->nodesize), 4, U32_MAX));
 	u32 new = p->max_blocks;
 
 	if (p->nr_late) {
@@ -860,9 +860,7 @@ static void choose_wait(struct btrfs_send_prefetch *p)
 				eb = block_at(p, nr)->ra.eb;
 		}
 	}
-	if (eb)
-		refcount_inc(&eb->refs);
-	set_wait_eb(p, eb);
+	set_wait_eb(p, eb ? extent_buffer_get(eb) : NULL);
 }
 
 static void release_head(struct btrfs_send_prefetch *p)
@@ -934,7 +932,7 @@ static void init_depth(struct btrfs_send_prefetch *p)
 	}
 	mutex_unlock(&fs_devices->device_list_mutex);
 
-	p->depth = max(depth, 1) * (p->mirrors ? p->nr_lanes : 1);
+	p->depth = max(depth, 1U) * (p->mirrors ? p->nr_lanes : 1);
 	p->max_request_bytes = sectors << SECTOR_SHIFT;
 }
 
@@ -1001,11 +999,11 @@ static void init_window(struct btrfs_send_prefetch *p)
 		if (p->cursors[i].root)
 			used += btrfs_root_used(&p->cursors[i].root->root_item);
 	}
-	p->limit_blocks = max_t(u64, min(window, used) >> fs_info->nodesize_bits, 4);
+	p->limit_blocks = max_t(u64, div_u64(min(window, used), fs_info->nodesize), 4);
 	p->min_blocks = fixed ? p->limit_blocks :
-				max(p->limit_blocks / PREFETCH_MIN_SHARE, 4);
+				max(p->limit_blocks / PREFETCH_MIN_SHARE, 4U);
 	p->max_blocks = p->limit_blocks;
-	p->max_nodes = clamp(4 * p->limit_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
+	p->max_nodes = clamp_t(u32, 4 * p->limit_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
 			     PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
 	p->ring_size = roundup_pow_of_two(p->limit_blocks);
 }
@@ -1132,7 +1130,7 @@ int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
 	lockdep_assert_not_held(&p->fs_info->commit_root_sem);
 
 	if (p->wait_eb)
-		wait_on_bit_io(&p->wait_eb->bflags, EXTENT_BUFFER_READING, TASK_KILLABLE);
+		wait_on_extent_buffer_reading(p->wait_eb);
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
