@@ -37,7 +37,7 @@ test:
 	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
 	@$(MAKE) --no-print-directory kernels
 	@scripts/check-style
-	@tools/testing/btrfs-send/check $(TESTS)
+	@tools/testing/btrfs-send/check --jobs "$$(nproc)" $(TESTS)
 
 check:
 	@scripts/install-deps test

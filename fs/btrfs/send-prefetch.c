@@ -1004,7 +1004,7 @@ static void init_window(struct btrfs_send_prefetch *p)
 				max(p->limit_blocks / PREFETCH_MIN_SHARE, 4U);
 	p->max_blocks = p->limit_blocks;
 	p->max_nodes = clamp_t(u32, 4 * p->limit_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
-			     PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
+			       PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
 	p->ring_size = roundup_pow_of_two(p->limit_blocks);
 }
 
