@@ -27,7 +27,6 @@
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/stdarg.h>
 #include <linux/string.h>
 #else
 #include <errno.h>

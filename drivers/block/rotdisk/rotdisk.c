@@ -33,6 +33,8 @@
 /* The contents are kept, saved and loaded in units of this. */
 #define ROTDISK_PAGE_SIZE	4096
 static_assert(PAGE_SIZE == ROTDISK_PAGE_SIZE);
+/* Every page has an address. */
+static_assert(!IS_ENABLED(CONFIG_HIGHMEM));
 
 /* Scatter list and command size of an AHCI port: they bound a request. */
 #define ROTDISK_MAX_SEGMENTS_HW	168
@@ -112,8 +114,9 @@ struct rotdisk_content {
  * @capacity_bytes: 0 for the profile's; under @mutex
  * @error: why the last write to an attribute failed; under @mutex
  * @claimed: nobody may open the block device; changed under @mutex and, with
- *	power, under the disk's open_mutex
+ *	power, under rotdisk_open_mutex()
  * @disk: the block device, %NULL without power; changed under @mutex
+ * @bdev: the whole of it, set while there is power
  * @index: number of the block device
  * @tag_set: its tags
  * @pages: contents, by page index; entries go only while @claimed
@@ -140,6 +143,7 @@ struct rotdisk {
 	char error[160];
 	bool claimed;
 	struct gendisk *disk;
+	struct block_device *bdev;
 	int index;
 	struct blk_mq_tag_set tag_set;
 	struct xarray pages;
@@ -166,6 +170,166 @@ static struct rotdisk *to_rotdisk(struct config_item *item)
 {
 	return container_of(item, struct rotdisk, item);
 }
+
+/*
+ * What differs between the kernels this is built for, 5.10 to 7.2. Nothing else
+ * in this file asks for it; see also Kbuild.
+ */
+
+/* A command may take seconds, and in virtual time they pass in an instant. */
+#ifdef ROTDISK_HAVE_TIMEOUT_RESERVED
+static enum blk_eh_timer_return rotdisk_timeout(struct request *rq, bool reserved)
+#else
+static enum blk_eh_timer_return rotdisk_timeout(struct request *rq)
+#endif
+{
+	return BLK_EH_RESET_TIMER;
+}
+
+#ifdef BLK_OPEN_READ
+static int rotdisk_open(struct gendisk *disk, blk_mode_t mode)
+{
+	struct rotdisk *d = disk->private_data;
+#else
+static int rotdisk_open(struct block_device *bdev, fmode_t mode)
+{
+	struct rotdisk *d = bdev->bd_disk->private_data;
+#endif
+
+	return d->claimed ? -EBUSY : 0;
+}
+
+#ifdef BLK_FEAT_ROTATIONAL
+static struct gendisk *rotdisk_alloc_disk(struct rotdisk *d)
+{
+	struct queue_limits lim = {
+		.logical_block_size = SECTOR_SIZE,
+		.physical_block_size = ROTDISK_PAGE_SIZE,
+		.max_hw_sectors = ROTDISK_MAX_SECTORS_HW,
+		.max_segments = ROTDISK_MAX_SEGMENTS_HW,
+	};
+
+	if (d->profile.rotational)
+		lim.features |= BLK_FEAT_ROTATIONAL;
+	if (d->profile.write_cache)
+		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+	return blk_mq_alloc_disk(&d->tag_set, &lim, d);
+}
+#else
+static struct gendisk *rotdisk_alloc_disk(struct rotdisk *d)
+{
+#ifdef ROTDISK_HAVE_ALLOC_DISK
+	struct gendisk *disk = blk_mq_alloc_disk(&d->tag_set, d);
+
+	if (IS_ERR(disk))
+		return disk;
+#else
+	struct request_queue *queue;
+	struct gendisk *disk;
+
+	queue = blk_mq_init_queue_data(&d->tag_set, d);
+	if (IS_ERR(queue))
+		return ERR_CAST(queue);
+	disk = alloc_disk(0);
+	if (!disk) {
+		blk_cleanup_queue(queue);
+		return ERR_PTR(-ENOMEM);
+	}
+	disk->flags |= GENHD_FL_EXT_DEVT;
+	disk->queue = queue;
+#endif
+	blk_queue_logical_block_size(disk->queue, SECTOR_SIZE);
+	blk_queue_physical_block_size(disk->queue, ROTDISK_PAGE_SIZE);
+	blk_queue_max_hw_sectors(disk->queue, ROTDISK_MAX_SECTORS_HW);
+	blk_queue_max_segments(disk->queue, ROTDISK_MAX_SEGMENTS_HW);
+	blk_queue_write_cache(disk->queue, d->profile.write_cache,
+			      d->profile.write_cache);
+	if (!d->profile.rotational)
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
+	return disk;
+}
+#endif
+
+#ifdef ROTDISK_HAVE_ALLOC_DISK
+static int rotdisk_publish(struct rotdisk *d)
+{
+	d->bdev = d->disk->part0;
+	return add_disk(d->disk);
+}
+
+static void rotdisk_withdraw(struct rotdisk *d)
+{
+	del_gendisk(d->disk);
+}
+
+static struct mutex *rotdisk_open_mutex(struct rotdisk *d)
+{
+	return &d->disk->open_mutex;
+}
+
+static unsigned int rotdisk_openers(struct rotdisk *d)
+{
+	return disk_openers(d->disk);
+}
+#else
+static int rotdisk_publish(struct rotdisk *d)
+{
+	add_disk(d->disk);
+	d->bdev = bdget_disk(d->disk, 0);
+	if (d->bdev)
+		return 0;
+	del_gendisk(d->disk);
+	blk_cleanup_queue(d->disk->queue);
+	return -ENOMEM;
+}
+
+static void rotdisk_withdraw(struct rotdisk *d)
+{
+	del_gendisk(d->disk);
+	blk_cleanup_queue(d->disk->queue);
+	bdput(d->bdev);
+}
+
+static struct mutex *rotdisk_open_mutex(struct rotdisk *d)
+{
+	return &d->bdev->bd_mutex;
+}
+
+static unsigned int rotdisk_openers(struct rotdisk *d)
+{
+	return d->bdev->bd_openers;
+}
+#endif
+
+static void rotdisk_init_timer(struct rotdisk *d,
+			       enum hrtimer_restart (*function)(struct hrtimer *))
+{
+#ifdef ROTDISK_HAVE_HRTIMER_SETUP
+	hrtimer_setup(&d->timer, function, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
+#else
+	hrtimer_init(&d->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	d->timer.function = function;
+#endif
+}
+
+#ifdef ROTDISK_HAVE_SHOULD_MERGE
+#define ROTDISK_MQ_FLAGS	(BLK_MQ_F_BLOCKING | BLK_MQ_F_SHOULD_MERGE)
+#else
+#define ROTDISK_MQ_FLAGS	BLK_MQ_F_BLOCKING
+#endif
+
+#ifdef ROTDISK_HAVE_RESERVE_MEM
+static bool rotdisk_find_store(phys_addr_t *start, phys_addr_t *size)
+{
+	return reserve_mem_find_by_name(store, start, size);
+}
+#else
+static bool rotdisk_find_store(phys_addr_t *start, phys_addr_t *size)
+{
+	return false;
+}
+#endif
 
 /* Memory of contents and traces */
 
@@ -266,7 +430,7 @@ static blk_status_t rotdisk_copy(struct rotdisk *d, struct request *rq)
 	struct bio_vec bv;
 
 	rq_for_each_segment(bv, rq, iter) {
-		char *buf = bvec_kmap_local(&bv);
+		char *buf = page_address(bv.bv_page) + bv.bv_offset;
 		unsigned int done, n;
 
 		for (done = 0; done < bv.bv_len; done += n, pos += n) {
@@ -289,7 +453,6 @@ static blk_status_t rotdisk_copy(struct rotdisk *d, struct request *rq)
 			else
 				memset(buf + done, 0, n);
 		}
-		kunmap_local(buf);
 		if (done < bv.bv_len) {
 			pr_err_ratelimited("%s: no memory left for what is written\n",
 					   d->disk->disk_name);
@@ -491,105 +654,10 @@ static blk_status_t rotdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return BLK_STS_OK;
 }
 
-/* A command may take seconds, and in virtual time they pass in an instant. */
-static enum blk_eh_timer_return rotdisk_timeout(struct request *rq)
-{
-	return BLK_EH_RESET_TIMER;
-}
-
 static const struct blk_mq_ops rotdisk_mq_ops = {
 	.queue_rq = rotdisk_queue_rq,
 	.timeout = rotdisk_timeout,
 };
-
-static int rotdisk_open_disk(struct gendisk *disk)
-{
-	struct rotdisk *d = disk->private_data;
-
-	lockdep_assert_held(&disk->open_mutex);
-	return d->claimed ? -EBUSY : 0;
-}
-
-/*
- * What differs between the kernels this is built for, 6.1 to 7.2, ends with
- * rotdisk_fops. Nothing else in this file asks for it; see also Kbuild.
- */
-
-#ifdef BLK_OPEN_READ
-static int rotdisk_open(struct gendisk *disk, blk_mode_t mode)
-{
-	return rotdisk_open_disk(disk);
-}
-#else
-static int rotdisk_open(struct block_device *bdev, fmode_t mode)
-{
-	return rotdisk_open_disk(bdev->bd_disk);
-}
-#endif
-
-#ifdef BLK_FEAT_ROTATIONAL
-static struct gendisk *rotdisk_alloc_disk(struct rotdisk *d)
-{
-	struct queue_limits lim = {
-		.logical_block_size = SECTOR_SIZE,
-		.physical_block_size = ROTDISK_PAGE_SIZE,
-		.max_hw_sectors = ROTDISK_MAX_SECTORS_HW,
-		.max_segments = ROTDISK_MAX_SEGMENTS_HW,
-	};
-
-	if (d->profile.rotational)
-		lim.features |= BLK_FEAT_ROTATIONAL;
-	if (d->profile.write_cache)
-		lim.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
-	return blk_mq_alloc_disk(&d->tag_set, &lim, d);
-}
-#else
-static struct gendisk *rotdisk_alloc_disk(struct rotdisk *d)
-{
-	struct gendisk *disk = blk_mq_alloc_disk(&d->tag_set, d);
-
-	if (IS_ERR(disk))
-		return disk;
-	blk_queue_logical_block_size(disk->queue, SECTOR_SIZE);
-	blk_queue_physical_block_size(disk->queue, ROTDISK_PAGE_SIZE);
-	blk_queue_max_hw_sectors(disk->queue, ROTDISK_MAX_SECTORS_HW);
-	blk_queue_max_segments(disk->queue, ROTDISK_MAX_SEGMENTS_HW);
-	blk_queue_write_cache(disk->queue, d->profile.write_cache,
-			      d->profile.write_cache);
-	if (!d->profile.rotational)
-		blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
-	return disk;
-}
-#endif
-
-static void rotdisk_init_timer(struct rotdisk *d)
-{
-#ifdef ROTDISK_HAVE_HRTIMER_SETUP
-	hrtimer_setup(&d->timer, rotdisk_timer, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_SOFT);
-#else
-	hrtimer_init(&d->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	d->timer.function = rotdisk_timer;
-#endif
-}
-
-#ifdef ROTDISK_HAVE_SHOULD_MERGE
-#define ROTDISK_MQ_FLAGS	(BLK_MQ_F_BLOCKING | BLK_MQ_F_SHOULD_MERGE)
-#else
-#define ROTDISK_MQ_FLAGS	BLK_MQ_F_BLOCKING
-#endif
-
-#ifdef ROTDISK_HAVE_RESERVE_MEM
-static bool rotdisk_find_store(phys_addr_t *start, phys_addr_t *size)
-{
-	return reserve_mem_find_by_name(store, start, size);
-}
-#else
-static bool rotdisk_find_store(phys_addr_t *start, phys_addr_t *size)
-{
-	return false;
-}
-#endif
 
 static const struct block_device_operations rotdisk_fops = {
 	.owner = THIS_MODULE,
@@ -623,9 +691,9 @@ static int rotdisk_claim(struct rotdisk *d)
 		d->claimed = true;
 		return 0;
 	}
-	mutex_lock(&d->disk->open_mutex);
-	d->claimed = !disk_openers(d->disk);
-	mutex_unlock(&d->disk->open_mutex);
+	mutex_lock(rotdisk_open_mutex(d));
+	d->claimed = !rotdisk_openers(d);
+	mutex_unlock(rotdisk_open_mutex(d));
 	if (!d->claimed)
 		return rotdisk_fail(d, -EBUSY, "%s is in use, unmount or close it first",
 				    d->disk->disk_name);
@@ -637,10 +705,10 @@ static void rotdisk_unclaim(struct rotdisk *d)
 	lockdep_assert_held(&d->mutex);
 
 	if (d->disk)
-		mutex_lock(&d->disk->open_mutex);
+		mutex_lock(rotdisk_open_mutex(d));
 	d->claimed = false;
 	if (d->disk)
-		mutex_unlock(&d->disk->open_mutex);
+		mutex_unlock(rotdisk_open_mutex(d));
 }
 
 /* The size in force, 0 without a profile. */
@@ -712,7 +780,7 @@ static int rotdisk_add_disk(struct rotdisk *d)
 	set_capacity(disk, d->profile.capacity_sectors);
 	d->disk = disk;
 	d->timer_ns = U64_MAX;
-	err = add_disk(disk);
+	err = rotdisk_publish(d);
 	if (!err)
 		return 0;
 
@@ -753,7 +821,7 @@ static void rotdisk_power_off(struct rotdisk *d)
 
 	lockdep_assert_held(&d->mutex);
 
-	del_gendisk(disk);
+	rotdisk_withdraw(d);
 	hrtimer_cancel(&d->timer);
 	d->disk = NULL;
 	put_disk(disk);
@@ -1117,7 +1185,7 @@ static void rotdisk_clear_trace(struct rotdisk *d)
 	spin_unlock_bh(&d->lock);
 	xa_for_each_start(&d->chunks, index, page, 1) {
 		xa_erase(&d->chunks, index);
-		free_page((unsigned long)page);
+		rotdisk_free_page(page);
 	}
 	mutex_unlock(&d->trace_mutex);
 }
@@ -1358,7 +1426,7 @@ static struct config_item *rotdisk_make_item(struct config_group *group,
 	spin_lock_init(&d->lock);
 	xa_init(&d->pages);
 	xa_init(&d->chunks);
-	rotdisk_init_timer(d);
+	rotdisk_init_timer(d, rotdisk_timer);
 	d->timing = true;
 	config_item_init_type_name(&d->item, name, &rotdisk_type);
 
