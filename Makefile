@@ -11,7 +11,7 @@ TESTS ?=
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help bench test check kernels series clean
+.PHONY: help bench test check check-newest kernels kmod series clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +24,8 @@ help:
 	@echo 'make kernels  build the kernels of the virtual machine: stock, patched and the'
 	@echo '              debug one that the tests need'
 	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
+	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
+	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 bench:
@@ -52,6 +54,17 @@ kernels:
 series:
 	@scripts/install-deps kernel
 	@scripts/make-series --check '$(KERNEL)'
+
+# Loading depends on modules that Debian's own btrfs has loaded before.
+kmod:
+	@scripts/install-deps kernel
+	@dir="$$(scripts/build-modules '$(KERNEL)')" && \
+	printf '%s\n' "$$dir/btrfs.ko is for the kernel $$(cat "$$dir/release"), this machine runs $$(uname -r)." \
+		'With no btrfs mounted, as root:' '  modprobe btrfs && rmmod btrfs' "  insmod $$dir/btrfs.ko"
+
+check-newest:
+	@scripts/install-deps kernel
+	@scripts/check-newest
 
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h

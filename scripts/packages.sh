@@ -141,3 +141,47 @@ kept_whole() {
 	[[ -f "$1" && -f "$1.sha256" &&
 	   "$(sha256sum <"$1")" == "$(cat "$1.sha256")" ]]
 }
+
+# Versions of the row of SUPPORTED whose columns are in "from", "to" and "package".
+
+# The part of a package version that upstream gave: no epoch, no revision.
+upstream_of() {
+	local version="${1#*:}"
+
+	printf '%s\n' "${version%-*}"
+}
+
+# Whether an upstream version lies in the row's half-open range. A release
+# candidate of the upper bound is outside of it.
+# shellcheck disable=SC2154 # from and to are set by who calls this
+in_range() {
+	dpkg --compare-versions "$1" ge "${from#v}" &&
+		dpkg --compare-versions "${1%%~*}" lt "${to#v}"
+}
+
+# shellcheck disable=SC2154 # from and to are set by who calls this
+range_text() {
+	printf '%s up to, not including, %s' "$from" "$to"
+}
+
+# Of the versions on standard input, one a line, the newest in range, if any.
+newest_in_range() {
+	local version best=""
+
+	while read -r version; do
+		in_range "$(upstream_of "$version")" || continue
+		if [[ -z "$best" ]] ||
+		   dpkg --compare-versions "$version" gt "$best"; then
+			best="$version"
+		fi
+	done
+	printf '%s\n' "$best"
+}
+
+# The versions of the package that the mirror offers.
+# shellcheck disable=SC2154 # package is set by who calls this
+offered() {
+	# It fails where the suite does not have the package.
+	{ apt-cache --config-file="$work/apt/apt.conf" show "$package" 2>/dev/null || true; } |
+		awk '$1 == "Version:" { print $2 }'
+}
