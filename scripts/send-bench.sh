@@ -29,6 +29,7 @@ What is measured:
   --erase               destroy a partition table or a file system on it
   --profile NAME        simulated disk (drivers/block/rotdisk/profiles/; default
                         desktop-7200)
+  --kind uml|qemu       kind of virtual machine, see vm/run --help (default uml)
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
   --variants LIST       off, stock, patched, or a mode of btrfs.send_prefetch such
                         as generation; comma separated (default off,stock,patched)
@@ -109,6 +110,7 @@ run_to() {
 device=
 erase=0
 profile=desktop-7200
+kind=uml
 kernel=
 variants=
 parameters=()
@@ -154,6 +156,7 @@ while [[ $# -gt 0 ]]; do
 	--device) need "$@"; device=$2; shift 2 ;;
 	--erase) erase=1; shift ;;
 	--profile) need "$@"; profile=$2; shift 2 ;;
+	--kind) need "$@"; kind=$2; shift 2 ;;
 	--kernel) need "$@"; kernel=$2; shift 2 ;;
 	--variants) need "$@"; variants=$2; shift 2 ;;
 	--parameter) need "$@"; parameters+=("$2"); shift 2 ;;
@@ -192,6 +195,7 @@ case $to in
 null|file|receive) ;;
 *) die "--to takes null, file or receive, not '$to'" 2 ;;
 esac
+[[ $kind == uml || $kind == qemu ]] || die "--kind takes uml or qemu, not '$kind'" 2
 case $format in
 table|json|tsv) ;;
 *) die "--format takes table, json or tsv, not '$format'" 2 ;;
@@ -958,7 +962,7 @@ if [[ -z $kernel && $alone == 0 ]]; then
 	kernel=$("$scripts/supported" | head --lines=1)
 fi
 if [[ -z $device ]]; then
-	lane=uml
+	lane=$kind
 	profile_file=$profile
 	[[ $profile == */* ]] || profile_file=$top/drivers/block/rotdisk/profiles/$profile.conf
 	[[ -r $profile_file ]] ||
@@ -1073,20 +1077,20 @@ run_stage() {
 	if [[ $progress == 1 ]]; then
 		command+=(--progress)
 	fi
-	if [[ $lane == uml ]]; then
+	if [[ $lane != device ]]; then
 		# what is not measured may have the memory it needs
 		if [[ $2 == build &&
 		      $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
 			stage_memory=2G
 		fi
 		here=(--stage-dir /scratch --simulated)
-		command=("$top/vm/run" --kind uml --kernel "$kernel" --variant "$stage_kernel"
+		command=("$top/vm/run" --kind "$kind" --kernel "$kernel" --variant "$stage_kernel"
 			--memory "$stage_memory" --timeout "$timeout" --scratch "$partial"
 			--append "$append" -- "${command[@]}")
 	fi
 	command+=("${here[@]}")
 	if [[ $dry_run == 1 ]]; then
-		if [[ $lane == uml ]]; then
+		if [[ $lane != device ]]; then
 			printf '# in the virtual machine:'
 			printf ' %q' "${command[@]}"
 			echo
@@ -1151,8 +1155,8 @@ kernels_json() {
 
 	for variant in "${variant_list[@]}"; do
 		variant=$(variant_kernel "$variant")
-		if [[ $lane == uml ]]; then
-			build=$("$top/vm/build" --kind uml --kernel "$kernel" --variant "$variant")
+		if [[ $lane != device ]]; then
+			build=$("$top/vm/build" --kind "$kind" --kernel "$kernel" --variant "$variant")
 			build=$(dirname "$build")
 			all=$(jq --arg variant "$variant" --arg build "$(basename "$build")" \
 				--arg release "$(< "$build/release")" \
@@ -1197,7 +1201,7 @@ write_env() {
 	else
 		commit=null
 	fi
-	if [[ $lane == uml ]]; then
+	if [[ $lane != device ]]; then
 		source=$(jq --raw-input . "$top/build/linux-$kernel.version")
 		disk=rotdisk0
 		size=null
@@ -1239,7 +1243,7 @@ write_env() {
 			 snap2_printed: ($snap2_lines | tonumber)} end),
 		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to,
 		 no_data: ($no_data == 1),
-		 memory: (if $lane == "uml" then $memory else null end),
+		 memory: (if $lane == "device" then null else $memory end),
 		 module_parameters: ($module_parameters | split(" ")),
 		 skipped: ($skipped | split("\n") | map(select(length > 0)))}' > "$partial/env.json"
 }
