@@ -21,7 +21,7 @@ help:
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
 	@echo 'make test     all tests; TESTS="vm bench/002" only those'
 	@echo 'make check    style: shellcheck, checkpatch, licences, names'
-	@echo 'make kernels  build the kernels of the virtual machine: stock, patched and the'
+	@echo 'make kernels  build the kernels of the virtual machines, stock and patched, and the'
 	@echo '              debug one that the tests need'
 	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
@@ -46,10 +46,16 @@ check:
 	@scripts/check-style
 
 kernels:
-	@scripts/install-deps kernel
-	@vm/build --kernel '$(KERNEL)' --variant stock
-	@vm/build --kernel '$(KERNEL)' --variant patched
-	@vm/build --kernel '$(KERNEL)' --variant patched --flavour debug
+	@scripts/install-deps kernel qemu
+	@for kernel in $$(scripts/supported); do \
+		for kind in $$(scripts/supported "$$kernel" lanes); do \
+			for variant in stock patched; do \
+				vm/build --kind "$$kind" --kernel "$$kernel" --variant "$$variant" || \
+					test $$? = 77 || exit 1; \
+			done; \
+		done; \
+	done
+	@vm/build --variant patched --flavour debug
 
 series:
 	@scripts/install-deps kernel
