@@ -11,7 +11,7 @@ TESTS ?=
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help bench test check check-newest kernels kmod series clean
+.PHONY: help bench test check check-newest kernels kmod series deb clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
+	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
+	@echo '              kernels of the machine it is installed on, in out/'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 bench:
@@ -71,6 +73,10 @@ kmod:
 check-newest:
 	@scripts/install-deps kernel
 	@scripts/check-newest
+
+deb:
+	@scripts/install-deps deb
+	@dkms/build-deb
 
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
