@@ -1156,7 +1156,8 @@ kernels_json() {
 	for variant in "${variant_list[@]}"; do
 		variant=$(variant_kernel "$variant")
 		if [[ $lane != device ]]; then
-			build=$("$top/vm/build" --kind "$kind" --kernel "$kernel" --variant "$variant")
+			build=$("$top/vm/build" --kind "$kind" --kernel "$kernel" \
+				--variant "$variant")
 			build=$(dirname "$build")
 			all=$(jq --arg variant "$variant" --arg build "$(basename "$build")" \
 				--arg release "$(< "$build/release")" \
