@@ -11,7 +11,7 @@ failure=""	# the last line if a command fails that no one looks after
 
 # shellcheck disable=SC2154 # tool is set by who sources this
 say() {
-	printf '%s: %s\n' "$tool" "$*" >&2
+	printf '%s: %.1000s\n' "$tool" "${*//[[:cntrl:]]/?}" >&2
 }
 
 die() {

@@ -31,8 +31,9 @@ What is measured:
                         desktop-7200)
   --kind uml|qemu       kind of virtual machine, see vm/run --help (default uml)
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
-  --variants LIST       off, stock, patched, or a mode of btrfs.send_prefetch such
-                        as generation; comma separated (default off,stock,patched)
+  --variants LIST       off, stock, patched, or another mode of btrfs.send_prefetch:
+                        generation, exact; comma separated (default
+                        off,stock,patched)
   --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
@@ -68,13 +69,17 @@ Results:
   --dry-run             print every command, run none
   --help                this text
 
-Exit status: 0 ok, 1 failed or void (streams differ), 2 usage, 77 cannot run
-here, 128 a virtual machine was lost.
+Exit status: 0 ok, 1 failed or void (streams differ), 2 usage, a device in use
+or a disk full, 77 cannot run here, 128 a virtual machine was lost.
 USAGE
 }
 
+# One line, however long and whatever is in a value that it repeats.
 die() {
-	echo "send-bench.sh: $1" >&2
+	local message=${1//[[:cntrl:]]/?}
+
+	[[ ${#message} -le 500 ]] || message="${message:0:500} ..."
+	echo "send-bench.sh: $message" >&2
 	exit "${2:-1}"
 }
 
@@ -136,18 +141,51 @@ stage_dir=
 simulated=0
 progress=0
 
+# What the numbers of a workload may be, whether an option or a file gives them.
+declare -rA ranges=(
+	[FILES]=1-100000000 [JOBS]=1-256 [INLINE_SIZE]=1-1048576 [GROW]=0-100000000
+	[UPDATE_EVERY]=1-100000000 [UPDATE_BYTES]=1-1048576 [MAX_INLINE]=0-65536
+	[NODESIZE]=4096-65536 [DIRECTORIES]=1-100000000 [SIZE_MIN]=0-1000000000000
+	[SIZE_MAX]=0-1000000000000 [SIZE_SKEW]=1-1000 [ROUNDS]=1-1000 [REWRITE]=0-100
+	[DELETE]=0-100 [RENAME]=0-100 [ADD]=0-100 [PUBLISHED_FILES]=0-100000000
+	[PUBLISHED_SNAP1_LINES]=0-10000000000 [PUBLISHED_SNAP2_LINES]=0-10000000000
+)
+# Those that may have decimals.
+readonly decimals=' SIZE_SKEW REWRITE DELETE RENAME ADD '
+
+# check_number WHAT VALUE MIN-MAX [decimal]
+check_number() {
+	local pattern='^(0|[1-9][0-9]{0,12})$' min=${3%-*} max=${3#*-}
+
+	[[ -z ${4:-} ]] || pattern='^(0|[1-9][0-9]{0,12})([.][0-9]{1,6})?$'
+	if [[ $2 =~ $pattern && ${BASH_REMATCH[1]} -ge $min ]]; then
+		[[ ${BASH_REMATCH[1]} -ge $max && $2 != "$max" ]] || return 0
+	fi
+	die "$1 takes a number from $min to $max, not '$2'" 2
+}
+
+# check_key WHAT VALUE KEY: the same for a number of the workload.
+check_key() {
+	local decimal=
+
+	[[ $decimals != *" $3 "* ]] || decimal=1
+	check_number "$1" "$2" "${ranges[$3]}" "$decimal"
+}
+
 need() {
-	[[ $# -ge 2 ]] || die "$1 needs a value, see send-bench.sh --help" 2
+	[[ $# -ge 2 && -n $2 ]] || die "$1 needs a value, see send-bench.sh --help" 2
 }
 
 need_number() {
-	need "$@"
-	[[ $2 =~ ^[0-9]{1,10}$ ]] || die "$1 takes a number, not '$2'" 2
+	need "$1" "${@:3}"
+	check_number "$1" "$3" "$2"
 }
 
-need_positive() {
-	need_number "$@"
-	[[ $((10#$2)) -gt 0 ]] || die "$1 takes a number above 0, not '$2'" 2
+# need_key KEY OPTION VALUE...: a number that overrides that of the workload.
+need_key() {
+	need "${@:2}"
+	check_key "$2" "$3" "$1"
+	override[$1]=$3
 }
 
 arguments=("$@")
@@ -161,19 +199,19 @@ while [[ $# -gt 0 ]]; do
 	--variants) need "$@"; variants=$2; shift 2 ;;
 	--parameter) need "$@"; parameters+=("$2"); shift 2 ;;
 	--memory) need "$@"; memory=$2; shift 2 ;;
-	--timeout) need_number "$@"; timeout=$2; shift 2 ;;
+	--timeout) need_number "$1" 0-1000000000 "${@:2}"; timeout=$2; shift 2 ;;
 	--workload) need "$@"; workload=$2; shift 2 ;;
 	--print-workload) print_workload=1; shift ;;
-	--files) need_positive "$@"; override[FILES]=$2; shift 2 ;;
-	--jobs) need_positive "$@"; override[JOBS]=$2; shift 2 ;;
-	--inline-size) need_positive "$@"; override[INLINE_SIZE]=$2; shift 2 ;;
-	--update-every) need_positive "$@"; override[UPDATE_EVERY]=$2; shift 2 ;;
-	--grow) need_number "$@"; override[GROW]=$2; shift 2 ;;
-	--nodesize) need_positive "$@"; override[NODESIZE]=$2; shift 2 ;;
+	--files) need_key FILES "$@"; shift 2 ;;
+	--jobs) need_key JOBS "$@"; shift 2 ;;
+	--inline-size) need_key INLINE_SIZE "$@"; shift 2 ;;
+	--update-every) need_key UPDATE_EVERY "$@"; shift 2 ;;
+	--grow) need_key GROW "$@"; shift 2 ;;
+	--nodesize) need_key NODESIZE "$@"; shift 2 ;;
 	--pace) need "$@"; override[PACE]=$2; shift 2 ;;
-	--seed) need_number "$@"; seed=$2; shift 2 ;;
+	--seed) need_number "$1" 0-1000000000000 "${@:2}"; seed=$2; shift 2 ;;
 	--faithful) faithful=1; shift ;;
-	--samples) need_positive "$@"; samples=$2; shift 2 ;;
+	--samples) need_number "$1" 1-1000 "${@:2}"; samples=$2; shift 2 ;;
 	--to) need "$@"; to=$2; shift 2 ;;
 	--receive-device) need "$@"; receive_device=$2; shift 2 ;;
 	--no-data) no_data=1; shift ;;
@@ -196,6 +234,8 @@ null|file|receive) ;;
 *) die "--to takes null, file or receive, not '$to'" 2 ;;
 esac
 [[ $kind == uml || $kind == qemu ]] || die "--kind takes uml or qemu, not '$kind'" 2
+[[ $memory =~ ^[1-9][0-9]{0,5}[KMG]$ ]] ||
+	die "--memory takes a size such as 512M or 8G, not '$memory'" 2
 case $format in
 table|json|tsv) ;;
 *) die "--format takes table, json or tsv, not '$format'" 2 ;;
@@ -259,7 +299,7 @@ no_workload() {
 declare -A work=()
 workload_lines=
 read_workload() {
-	local file=$workload line key
+	local file=$workload line key number
 	local keys='GENERATOR FILES JOBS INLINE_SIZE GROW UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE
 		NODESIZE PUBLISHED_FILES PUBLISHED_SNAP1_LINES PUBLISHED_SNAP2_LINES DIRECTORIES
 		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD'
@@ -287,6 +327,10 @@ read_workload() {
 	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
 		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2
 	done
+	for key in "${!work[@]}"; do
+		[[ -z ${ranges[$key]:-} || -z ${work[$key]} ]] ||
+			check_key "$file: $key" "${work[$key]}" "$key"
+	done
 	for key in "${!override[@]}"; do
 		[[ -n ${work[$key]+x} ]] || die "the workload $workload has no $key to set" 2
 		work[$key]=${override[$key]}
@@ -294,8 +338,11 @@ read_workload() {
 	if [[ ${work[GENERATOR]} == published && -z ${work[GROW]:-} ]]; then
 		work[GROW]=$((work[FILES] / 4))
 	fi
-	[[ ${work[PACE]} =~ ^[0-9.]+(-[0-9.]+)?$ ]] ||
+	number='(0|[1-9][0-9]{0,5})([.][0-9]{1,6})?'
+	if [[ ! ${work[PACE]} =~ ^$number(-$number)?$ ]] ||
+	   ! tr - '\n' <<< "${work[PACE]}" | LC_ALL=C sort --general-numeric-sort --check=quiet; then
 		die "the pace is MIN-MAX milliseconds, not '${work[PACE]}'" 2
+	fi
 	case ${work[NODESIZE]} in
 	4096|8192|16384|32768|65536) ;;
 	*) die "the nodesize is 4096, 8192, 16384, 32768 or 65536, not '${work[NODESIZE]}'" 2 ;;
@@ -375,7 +422,7 @@ check_device() {
 	if [[ -n $found ]]; then
 		printf '%s' "$found" >&2
 		found="unmount it and stop what holds it first, --erase does not do that"
-		die "$dev is in use (above): $found"
+		die "$dev is in use (above): $found" 2
 	fi
 	while IFS= read -r line; do
 		[[ -z $line ]] || found+="  signature: $line"$'\n'
@@ -386,7 +433,7 @@ check_device() {
 	[[ -n $found ]] || return 0
 	printf '%s' "$found" >&2
 	[[ $erase == 1 ]] ||
-		die "$dev holds what is listed above: give --erase to destroy it"
+		die "$dev holds what is listed above: give --erase to destroy it" 2
 	note "--erase: destroying the above on $dev"
 	run wipefs --all --quiet "$real"
 }
@@ -450,6 +497,13 @@ write_job() {
 	((job != 0)) || tell_progress $((total * jobs)) $((total * jobs)) "$what"
 }
 
+# tree_failed WHY: or because the tree does not fit on the disk.
+tree_failed() {
+	[[ $(df --output=avail --block-size=1M "$mnt" | tail --lines=1) -ge 4 ]] ||
+		die "the disk is full: take fewer files or a larger disk" 2
+	die "$1"
+}
+
 # Write to every STEPth of the files FIRST to LAST, with JOBS jobs at once, each
 # with a contiguous part: write_files WHAT JOBS FIRST LAST STEP XFS_IO-ARGUMENT...
 writers=()
@@ -480,7 +534,7 @@ write_files() {
 	done
 	writers=()
 	[[ $failed == 0 && ! -s $work_dir/complaints ]] ||
-		die "xfs_io failed: $(head --lines=1 "$work_dir/complaints")"
+		tree_failed "xfs_io failed: $(head --lines=1 "$work_dir/complaints")"
 }
 
 # Write the published test's files FIRST + 1 to FIRST + COUNT.
@@ -513,7 +567,8 @@ workload_step() {
 	local options=(--seed "$seed" --pace "${work[PACE]}")
 
 	[[ $progress == 0 ]] || options+=(--progress)
-	run "$scripts/bench-workload" "${options[@]}" "$@" "$mnt"
+	run "$scripts/bench-workload" "${options[@]}" "$@" "$mnt" ||
+		tree_failed "the tree could not be written, see above"
 }
 
 age_step() {
@@ -958,14 +1013,17 @@ profile_names() {
 	done | paste --serial --delimiters=' '
 }
 
-if [[ -z $kernel && $alone == 0 ]]; then
-	kernel=$("$scripts/supported" | head --lines=1)
+if [[ $alone == 0 ]]; then
+	kernels=$("$scripts/supported")
+	: "${kernel:=${kernels%%$'\n'*}}"
+	[[ $'\n'$kernels$'\n' == *$'\n'"$kernel"$'\n'* && $kernel != *$'\n'* ]] ||
+		die "no kernel '$kernel': there are ${kernels//$'\n'/ }" 2
 fi
 if [[ -z $device ]]; then
 	lane=$kind
 	profile_file=$profile
 	[[ $profile == */* ]] || profile_file=$top/drivers/block/rotdisk/profiles/$profile.conf
-	[[ -r $profile_file ]] ||
+	[[ -r $profile_file && -f $profile_file ]] ||
 		die "no disk profile '$profile': there are $(profile_names)" 2
 	: "${variants:=off,stock,patched}"
 else
@@ -983,11 +1041,13 @@ else
 		[[ ! -e $module/send_prefetch ]] || variants=off,generation,patched
 	fi
 fi
+[[ $variants != *[[:cntrl:]]* ]] ||
+	die "--variants takes off, stock, patched, generation or exact, not '$variants'" 2
 IFS=, read -r -a variant_list <<< "$variants"
 [[ ${#variant_list[@]} -gt 0 ]] || die "--variants names nothing" 2
 for variant in "${variant_list[@]}"; do
-	[[ $variant =~ ^[a-z0-9-]+$ ]] ||
-		die "--variants takes words such as off,stock,patched, not '$variant'" 2
+	[[ $variant =~ ^(off|stock|patched|generation|exact)$ ]] ||
+		die "--variants takes off, stock, patched, generation or exact, not '$variant'" 2
 	[[ $(printf '%s\n' "${variant_list[@]}" | grep --count --line-regexp "$variant") == 1 ]] ||
 		die "--variants names $variant twice" 2
 done
@@ -1070,7 +1130,7 @@ trap 'exit 143' TERM
 
 # Run a stage where the disk is: here, or in the machine.
 run_stage() {
-	local stage_kernel=$1 append=$2 stage_memory=$memory status=0
+	local stage_kernel=$1 append=$2 stage_memory=$memory status=0 messages shown
 	shift 2
 	local here=(--stage-dir "$partial") command=("$self" "${arguments[@]}" "$@")
 
@@ -1100,11 +1160,26 @@ run_stage() {
 		return
 	fi
 	# In the background, so that a signal is answered at once.
-	"${command[@]}" 2> >(show_progress >&2) &
+	exec {messages}> >(show_progress >&2)
+	shown=$!
+	"${command[@]}" 2>&"$messages" &
 	child=$!
+	exec {messages}>&-
 	wait "$child" || status=$?
 	child=
-	[[ $status == 0 ]] || exit "$status"
+	# What it said last may explain the status.
+	wait "$shown" || true
+	[[ $status == 0 ]] || stage_failed "$status"
+}
+
+# stage_failed STATUS: a full disk under the results explains whatever was said.
+stage_failed() {
+	local left
+
+	left=$(df --output=avail --block-size=1M "$partial" | tail --lines=1)
+	[[ $left -ge 4 ]] ||
+		die "no space left in $(dirname "$partial"), where the results go: free some" 2
+	exit "$1"
 }
 
 progress=0
@@ -1112,29 +1187,45 @@ if [[ -t 2 && ${TERM:-dumb} != dumb ]]; then
 	progress=1
 fi
 
-name=$(date --utc +%Y%m%dT%H%M%SZ)-$(basename "$workload")-${work[FILES]}
-name+=-${profile:+$(basename "$profile" .conf)}${device:+$(basename "$device")}
+name=$(date --utc +%Y%m%dT%H%M%SZ)-$(basename -- "$workload")-${work[FILES]}
+name+=-${profile:+$(basename -- "$profile" .conf)}${device:+$(basename "$device")}
 if [[ -z $output ]]; then
 	output=$top/results/$name
 	[[ $alone == 0 ]] || output=$PWD/send-bench-$name
 	while [[ -e $output ]]; do
 		output+=+
 	done
-elif [[ -e $output && -n $(ls --almost-all "$output" 2>/dev/null) ]]; then
+elif [[ -e $output && -n $(ls --almost-all -- "$output" 2>/dev/null) ]]; then
 	die "$output exists already and is not empty: name another directory for --output" 2
 fi
+[[ $output == /* ]] || output=$PWD/$output
+if [[ $output == *[[:cntrl:]]* || ($lane != device && $output == *[[:space:],\"]*) ]]; then
+	die "--output takes a path without white space, commas and quotes, not '$output'" 2
+fi
 
-if [[ $dry_run == 1 ]]; then
-	partial=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
-else
+# Only the disk's model knows what a profile may hold.
+check_profile() {
+	local model=build/rotdisk-sim
+
+	if [[ $dry_run == 0 ]]; then
+		make --silent --directory "$top" "$model" >&2
+	fi
+	[[ ! -x $top/$model ]] || "$top/$model" check "$profile_file" > /dev/null || exit 2
+}
+
+if [[ $dry_run == 0 ]]; then
 	if [[ $alone == 1 ]]; then
 		check_programs
 	elif ! "$scripts/install-deps" bench >&2; then
 		die "what the bench needs is not installed, see above"
 	fi
-	mkdir --parents "$(dirname "$output")"
+fi
+[[ -z $profile_file ]] || check_profile
+if [[ $dry_run == 1 ]]; then
+	partial=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
+else
 	partial=$(dirname "$output")/.$(basename "$output").partial.$$
-	mkdir "$partial"
+	mkdir --parents "$partial" 2>/dev/null || die "cannot write to $(dirname "$output")" 2
 fi
 [[ -z $profile_file ]] || cp "$profile_file" "$partial/profile.conf"
 : > "$partial/samples.jsonl"
@@ -1217,7 +1308,7 @@ write_env() {
 		--argjson source "$source" --argjson kernels "$(kernels_json)" \
 		--arg series "$(series_sha256)" --arg profile "$profile" \
 		--arg disk "$disk" --argjson size "$size" --argjson rotational "$rotational" \
-		--arg progs "$(< "$partial/btrfs-progs")" --arg workload "$(basename "$workload")" \
+		--arg progs "$(< "$partial/btrfs-progs")" --arg workload "$(basename -- "$workload")" \
 		--argjson parameters "$(parameters_json)" \
 		--slurpfile snap1 "$partial/tree-snap1.json" \
 		--slurpfile snap2 "$partial/tree-snap2.json" \

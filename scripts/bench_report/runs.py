@@ -12,6 +12,14 @@ SENDS = ("full", "incremental")
 class ReportError(Exception):
     """Something that the caller has to mend, as one line."""
 
+    status = 1
+
+
+class InputError(ReportError):
+    """The same, where what was asked for cannot be taken: a run, a file."""
+
+    status = 2
+
 
 class Run:
     """The folder of one run, read and checked."""
@@ -37,7 +45,7 @@ class Run:
         path = self.file("env.json")
         env = parse_json(read_text(path), path)
         if not isinstance(env, dict):
-            raise ReportError(f"{path}: not a JSON object, the run is damaged")
+            raise InputError(f"{path}: not a JSON object, the run is damaged")
         return env
 
     def read_samples(self):
@@ -49,7 +57,7 @@ class Run:
                 where = f"{path} line {number}"
                 samples.append(check_sample(parse_json(line, where), where))
         if not samples:
-            raise ReportError(f"{path}: no samples, the run was not finished")
+            raise InputError(f"{path}: no samples, the run was not finished")
         return samples
 
     def of(self, send, variant):
@@ -61,22 +69,22 @@ class Run:
         variants = self.env.get("variants")
         count = self.env.get("samples")
         if not isinstance(variants, list) or not all(isinstance(v, str) for v in variants):
-            raise ReportError(f"{self.file('env.json')}: no list of variants, the run is damaged")
+            raise InputError(f"{self.file('env.json')}: no list of variants, the run is damaged")
         if not is_count(count):
-            raise ReportError(f"{self.file('env.json')}: no number of samples, the run is damaged")
+            raise InputError(f"{self.file('env.json')}: no number of samples, the run is damaged")
         sends = [send for send in SENDS if any(s["send"] == send for s in self.samples)]
         for send in sends:
             for variant in dict.fromkeys(variants + self.variants):
                 found = sorted(s["sample"] for s in self.of(send, variant))
                 if found != list(range(1, count + 1)):
-                    raise ReportError(
+                    raise InputError(
                         f"{self.file('samples.jsonl')}: the {send} send of the variant "
                         f"{printable(variant)} has {len(found)} samples, not {count} numbered "
                         f"from 1: the run is damaged")
 
         for sample in self.samples:
             if sample["trace"] and not os.path.isfile(self.file(sample["trace"])):
-                raise ReportError(f"{self.file(sample['trace'])} is missing, the run is damaged")
+                raise InputError(f"{self.file(sample['trace'])} is missing, the run is damaged")
 
     def check_streams(self):
         """Each send must have sent the same bytes, whatever the variant."""
@@ -99,12 +107,12 @@ def find_run(argument):
     if argument is None:
         path = os.path.join(TOP, "results", "latest")
         if not os.path.isdir(path):
-            raise ReportError("there is no results/latest, run scripts/send-bench.sh or name a run")
+            raise InputError("there is no results/latest, run scripts/send-bench.sh or name a run")
         return path
     for path in (argument, os.path.join(TOP, "results", argument)):
-        if os.path.isdir(path):
+        if argument and os.path.isdir(path):
             return path
-    raise ReportError(f"no run '{printable(argument)}': name a folder, or a run in results/")
+    raise InputError(f"no run '{printable(argument)[:200]}': name a folder, or a run in results/")
 
 
 def read_text(path):
@@ -113,9 +121,9 @@ def read_text(path):
         with open(path, encoding="utf-8") as file:
             return file.read()
     except OSError as error:
-        raise ReportError(f"cannot read {path}: {error.strerror}, is this the folder of a run?") from None
+        raise InputError(f"cannot read {path}: {error.strerror}, is this the folder of a run?") from None
     except UnicodeDecodeError:
-        raise ReportError(f"{path}: not text, the run is damaged") from None
+        raise InputError(f"{path}: not text, the run is damaged") from None
 
 
 def parse_json(text, where):
@@ -126,7 +134,7 @@ def parse_json(text, where):
     try:
         return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError):
-        raise ReportError(f"{where}: not JSON, the run is damaged") from None
+        raise InputError(f"{where}: not JSON, the run is damaged") from None
 
 
 def is_count(value):
@@ -139,10 +147,10 @@ def check_sample(sample, where):
     def must(key, good, what):
         if not isinstance(sample, dict) or key not in sample or not good(sample[key]):
             has = f"not {json.dumps(sample[key])}" if key in sample else "and is missing"
-            raise ReportError(f"{where}: {key} must be {what}, {has}: the run is damaged")
+            raise InputError(f"{where}: {key} must be {what}, {has}: the run is damaged")
 
     if not isinstance(sample, dict):
-        raise ReportError(f"{where}: not a JSON object, the run is damaged")
+        raise InputError(f"{where}: not a JSON object, the run is damaged")
     must("variant", lambda v: isinstance(v, str) and re.fullmatch(r"[\w.+-]+", v), "a word")
     must("send", lambda v: v in SENDS, "full or incremental")
     must("sample", lambda v: is_count(v) and v > 0, "a number above 0")

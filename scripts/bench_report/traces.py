@@ -4,7 +4,7 @@
 import gzip
 import zlib
 
-from bench_report.runs import ReportError
+from bench_report.runs import InputError
 
 SECTOR = 512
 
@@ -43,10 +43,10 @@ def read_trace(run, sample):
                 if fields["op"] == "R":
                     reads.append(Read(fields))
     except (KeyError, ValueError):
-        raise ReportError(f"{path} line {number}: not a command of the disk, "
+        raise InputError(f"{path} line {number}: not a command of the disk, "
                           "the run is damaged") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise ReportError(f"cannot read {path}: {error}, the run is damaged") from None
+        raise InputError(f"cannot read {path}: {error}, the run is damaged") from None
     return reads
 
 
