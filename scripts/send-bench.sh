@@ -31,6 +31,7 @@ What is measured:
                         desktop-7200)
   --kind uml|qemu       kind of virtual machine, see vm/run --help (default uml)
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
+  --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
   --variants LIST       off, stock, patched, or another mode of btrfs.send_prefetch:
                         generation, exact; comma separated (default
                         off,stock,patched)
@@ -117,6 +118,7 @@ erase=0
 profile=desktop-7200
 kind=uml
 kernel=
+tree_kernel=
 variants=
 parameters=()
 memory=8G
@@ -196,6 +198,7 @@ while [[ $# -gt 0 ]]; do
 	--profile) need "$@"; profile=$2; shift 2 ;;
 	--kind) need "$@"; kind=$2; shift 2 ;;
 	--kernel) need "$@"; kernel=$2; shift 2 ;;
+	--tree-kernel) need "$@"; tree_kernel=$2; shift 2 ;;
 	--variants) need "$@"; variants=$2; shift 2 ;;
 	--parameter) need "$@"; parameters+=("$2"); shift 2 ;;
 	--memory) need "$@"; memory=$2; shift 2 ;;
@@ -1016,8 +1019,11 @@ profile_names() {
 if [[ $alone == 0 ]]; then
 	kernels=$("$scripts/supported")
 	: "${kernel:=${kernels%%$'\n'*}}"
-	[[ $'\n'$kernels$'\n' == *$'\n'"$kernel"$'\n'* && $kernel != *$'\n'* ]] ||
-		die "no kernel '$kernel': there are ${kernels//$'\n'/ }" 2
+	: "${tree_kernel:=$kernel}"
+	for name in "$kernel" "$tree_kernel"; do
+		[[ $'\n'$kernels$'\n' == *$'\n'"$name"$'\n'* && $name != *$'\n'* ]] ||
+			die "no kernel '$name': there are ${kernels//$'\n'/ }" 2
+	done
 fi
 if [[ -z $device ]]; then
 	lane=$kind
@@ -1130,7 +1136,8 @@ trap 'exit 143' TERM
 
 # Run a stage where the disk is: here, or in the machine.
 run_stage() {
-	local stage_kernel=$1 append=$2 stage_memory=$memory status=0 messages shown
+	local variant=$1 append=$2 stage_kernel=$kernel stage_memory=$memory status=0
+	local messages shown
 	shift 2
 	local here=(--stage-dir "$partial") command=("$self" "${arguments[@]}" "$@")
 
@@ -1138,13 +1145,15 @@ run_stage() {
 		command+=(--progress)
 	fi
 	if [[ $lane != device ]]; then
-		# what is not measured may have the memory it needs
-		if [[ $2 == build &&
-		      $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
-			stage_memory=2G
+		if [[ $2 == build ]]; then
+			stage_kernel=$tree_kernel
+			# what is not measured may have the memory it needs
+			if [[ $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
+				stage_memory=2G
+			fi
 		fi
 		here=(--stage-dir /scratch --simulated)
-		command=("$top/vm/run" --kind "$kind" --kernel "$kernel" --variant "$stage_kernel"
+		command=("$top/vm/run" --kind "$kind" --kernel "$stage_kernel" --variant "$variant"
 			--memory "$stage_memory" --timeout "$timeout" --scratch "$partial"
 			--append "$append" -- "${command[@]}")
 	fi
@@ -1318,6 +1327,7 @@ write_env() {
 		--slurpfile fio "$partial/fio.json" --arg variants "$variants" \
 		--argjson samples "$samples" --arg to "$to" --argjson no_data "$no_data" \
 		--arg module_parameters "${parameters[*]}" --arg memory "$memory" \
+		--arg tree_kernel "$tree_kernel" \
 		--rawfile skipped <(cat "$partial/skipped" 2>/dev/null) '
 		{$run, $date, $commit, $dirty, $lane, $source,
 		 kernels: ($kernels | map_values(del(.config_sha256))),
@@ -1336,6 +1346,7 @@ write_env() {
 		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to,
 		 no_data: ($no_data == 1),
 		 memory: (if $lane == "device" then null else $memory end),
+		 tree_kernel: (if $lane == "device" then null else $tree_kernel end),
 		 module_parameters: ($module_parameters | split(" ")),
 		 skipped: ($skipped | split("\n") | map(select(length > 0)))}' > "$partial/env.json"
 }
