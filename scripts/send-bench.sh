@@ -343,7 +343,8 @@ read_workload() {
 	fi
 	number='(0|[1-9][0-9]{0,5})([.][0-9]{1,6})?'
 	if [[ ! ${work[PACE]} =~ ^$number(-$number)?$ ]] ||
-	   ! tr - '\n' <<< "${work[PACE]}" | LC_ALL=C sort --general-numeric-sort --check=quiet; then
+	   ! tr - '\n' <<< "${work[PACE]}" |
+	     LC_ALL=C sort --general-numeric-sort --check=quiet; then
 		die "the pace is MIN-MAX milliseconds, not '${work[PACE]}'" 2
 	fi
 	case ${work[NODESIZE]} in
@@ -1317,7 +1318,8 @@ write_env() {
 		--argjson source "$source" --argjson kernels "$(kernels_json)" \
 		--arg series "$(series_sha256)" --arg profile "$profile" \
 		--arg disk "$disk" --argjson size "$size" --argjson rotational "$rotational" \
-		--arg progs "$(< "$partial/btrfs-progs")" --arg workload "$(basename -- "$workload")" \
+		--arg progs "$(< "$partial/btrfs-progs")" \
+		--arg workload "$(basename -- "$workload")" \
 		--argjson parameters "$(parameters_json)" \
 		--slurpfile snap1 "$partial/tree-snap1.json" \
 		--slurpfile snap2 "$partial/tree-snap2.json" \
