@@ -1176,8 +1176,8 @@ static ssize_t send_prefetch_show(struct kobject *kobj, struct kobj_attribute *a
 	const struct btrfs_fs_info *fs_info = fs_devices->fs_info;
 	const int nr = attr - send_prefetch_counters;
 
-	return sysfs_emit(buf, "%lld\n",
-			  atomic64_read(&fs_info->send_prefetch_stats.counters[nr]));
+	return sysfs_emit(buf, "%llu\n",
+			  (u64)atomic64_read(&fs_info->send_prefetch_stats.counters[nr]));
 }
 
 static struct attribute *send_prefetch_attrs[] = {

@@ -844,6 +844,35 @@ static void counters_test(struct kunit *test)
 	test_refs(test);
 }
 
+/* What a counter shows: never a sign, and after the largest number it begins again. */
+static void counter_end_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct btrfs_fs_devices *fs_devices = t->fs_info->fs_devices;
+	struct kobj_attribute *attr = &send_prefetch_counters[BTRFS_SEND_PREFETCH_SENDS];
+	struct extent_buffer *leaf;
+	char *buf;
+
+	buf = kunit_kmalloc(test, PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	leaves_apart(test, &leaf, 1);
+	build_tree(test, 0, &leaf, 1, 1, false, 1);
+	without_parent(test);
+	fs_devices->fs_info = t->fs_info;
+
+	atomic64_set(&t->fs_info->send_prefetch_stats.counters[BTRFS_SEND_PREFETCH_SENDS], S64_MAX);
+	btrfs_send_prefetch_stop(test_start(test, 16));
+	send_prefetch_show(&fs_devices->fsid_kobj, attr, buf);
+	KUNIT_EXPECT_STREQ(test, buf, "9223372036854775808\n");
+
+	atomic64_set(&t->fs_info->send_prefetch_stats.counters[BTRFS_SEND_PREFETCH_SENDS], -1);
+	btrfs_send_prefetch_stop(test_start(test, 16));
+	send_prefetch_show(&fs_devices->fsid_kobj, attr, buf);
+	KUNIT_EXPECT_STREQ(test, buf, "0\n");
+	fs_devices->fs_info = NULL;
+	test_refs(test);
+}
+
 /* A walk that has what it needs does not wait for requests. */
 static void depth_test(struct kunit *test)
 {
@@ -1329,6 +1358,7 @@ static struct kunit_case send_prefetch_test_cases[] = {
 	KUNIT_CASE(relocation_test),
 	KUNIT_CASE(error_test),
 	KUNIT_CASE(counters_test),
+	KUNIT_CASE(counter_end_test),
 	KUNIT_CASE(order_test),
 	KUNIT_CASE(depth_test),
 	KUNIT_CASE(wait_test),
