@@ -8,10 +8,12 @@ WORKLOAD ?= published
 KERNEL ?= 7.2
 BENCH_ARGS ?=
 TESTS ?=
+FSTESTS ?=
+FSTESTS_ARGS ?=
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help bench test check check-newest kernels kmod series deb clean
+.PHONY: help bench test check check-newest fstests kernels kmod series deb clean
 .DELETE_ON_ERROR:
 
 help:
@@ -20,6 +22,8 @@ help:
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
 	@echo 'make test     all tests; TESTS="vm bench/002" only those'
+	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
+	@echo '              patched kernel and on the stock one'
 	@echo 'make check    style: shellcheck, checkpatch, licences, names'
 	@echo 'make kernels  build the kernels of the virtual machines, stock and patched, and the'
 	@echo '              debug one that the tests need'
@@ -46,6 +50,10 @@ test:
 check:
 	@scripts/install-deps test
 	@scripts/check-style
+
+fstests:
+	@scripts/install-deps kernel bench
+	@scripts/fstests $(FSTESTS_ARGS) '$(FSTESTS)'
 
 kernels:
 	@scripts/install-deps kernel qemu
