@@ -8,12 +8,14 @@ WORKLOAD ?= published
 KERNEL ?= 7.2
 BENCH_ARGS ?=
 TESTS ?=
+SECONDS ?= 600
+SEED ?=
 FSTESTS ?=
 FSTESTS_ARGS ?=
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help bench test check check-newest fstests kernels kmod series deb clean
+.PHONY: help bench test soak check check-newest fstests kernels kmod series deb clean
 .DELETE_ON_ERROR:
 
 help:
@@ -22,6 +24,8 @@ help:
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
 	@echo 'make test     all tests; TESTS="vm bench/002" only those'
+	@echo 'make soak     random tests of all classes (histories, faults, loads) for'
+	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
 	@echo '              patched kernel and on the stock one'
 	@echo 'make check    style: shellcheck, checkpatch, licences, names'
@@ -46,6 +50,12 @@ test:
 	@$(MAKE) --no-print-directory kernels
 	@scripts/check-style
 	@tools/testing/btrfs-send/check --jobs "$$(nproc)" $(TESTS)
+
+soak:
+	@scripts/install-deps kernel bench test
+	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
+	@$(MAKE) --no-print-directory kernels
+	@tools/testing/btrfs-send/soak --seconds '$(SECONDS)' $(if $(SEED),--seed '$(SEED)')
 
 check:
 	@scripts/install-deps test
