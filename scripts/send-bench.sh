@@ -501,10 +501,14 @@ write_job() {
 	((job != 0)) || tell_progress $((total * jobs)) $((total * jobs)) "$what"
 }
 
+# Is the file system of a folder full, or as good as?
+is_full() {
+	[[ $(df --output=avail --block-size=1M "$1" | tail --lines=1) -lt 4 ]]
+}
+
 # tree_failed WHY: or because the tree does not fit on the disk.
 tree_failed() {
-	[[ $(df --output=avail --block-size=1M "$mnt" | tail --lines=1) -ge 4 ]] ||
-		die "the disk is full: take fewer files or a larger disk" 2
+	! is_full "$mnt" || die "the disk is full: take fewer files or a larger disk" 2
 	die "$1"
 }
 
@@ -1184,10 +1188,7 @@ run_stage() {
 
 # stage_failed STATUS: a full disk under the results explains whatever was said.
 stage_failed() {
-	local left
-
-	left=$(df --output=avail --block-size=1M "$partial" | tail --lines=1)
-	[[ $left -ge 4 ]] ||
+	! is_full "$partial" ||
 		die "no space left in $(dirname "$partial"), where the results go: free some" 2
 	exit "$1"
 }
