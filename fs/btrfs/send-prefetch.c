@@ -36,7 +36,9 @@
 #include "locking.h"
 #include "block-group.h"
 #include "volumes.h"
+#include "space-info.h"
 #include "send-prefetch.h"
+#include "send-prefetch-data.h"
 
 #define CREATE_TRACE_POINTS
 #include "send_prefetch_trace.h"
@@ -99,7 +101,11 @@ static const struct kernel_param_ops send_prefetch_window_ops = {
 module_param_cb(send_prefetch_window, &send_prefetch_window_ops,
 		&send_prefetch_window, 0644);
 MODULE_PARM_DESC(send_prefetch_window,
-		 "Bytes of tree blocks a send reads ahead and keeps in memory (default 0: automatic)");
+		 "Bytes of tree blocks and file data a send reads ahead and keeps in memory (default 0: automatic)");
+
+static bool send_prefetch_data = true;
+module_param(send_prefetch_data, bool, 0644);
+MODULE_PARM_DESC(send_prefetch_data, "Read ahead file data as well (default Y)");
 
 /* One block of the window, numbered by its place in the order of keys. */
 struct prefetch_block {
@@ -108,6 +114,8 @@ struct prefetch_block {
 	bool submitted;
 	/* It was counted as one that the walk needs. */
 	bool needed;
+	/* Of the send root, not of the parent root. */
+	bool left;
 };
 
 /* A part of the queue that is submitted in one sweep, see init_lanes(). */
@@ -147,6 +155,9 @@ struct btrfs_send_prefetch {
 	u32 tail;
 	bool filling;
 
+	/* What it and the window of file data may hold together, in bytes. */
+	u64 window;
+	bool fixed;
 	/* Its size now and the bounds of that, and what was seen of it lately. */
 	u32 max_blocks;
 	u32 min_blocks;
@@ -186,6 +197,11 @@ struct btrfs_send_prefetch {
 
 	u32 max_nodes;
 	struct btrfs_tree_block_readahead nodes[PREFETCH_MAX_NODES];
+
+	/* The window of file data, or NULL. */
+	struct prefetch_data *data;
+	/* The first block that was not looked into for file data. */
+	u32 searched;
 };
 
 static struct prefetch_block *block_at(const struct btrfs_send_prefetch *p, u32 nr)
@@ -242,8 +258,14 @@ static bool may_read(const struct btrfs_send_prefetch *p)
 	       !test_bit(BTRFS_FS_RELOC_RUNNING, &p->fs_info->flags);
 }
 
-static void init_readahead(struct btrfs_tree_block_readahead *ra,
-			   const struct extent_buffer *node, int slot)
+/**
+ * prefetch_init_readahead() - describe a child of a node to read it ahead
+ * @ra:		is set, without eb and mirror
+ * @node:	the node, in memory and not changing
+ * @slot:	of the child
+ */
+void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
+			     const struct extent_buffer *node, int slot)
 {
 	ra->bytenr = btrfs_node_blockptr(node, slot);
 	ra->generation = btrfs_node_ptr_generation(node, slot);
@@ -427,7 +449,7 @@ static void read_nodes_ahead(struct btrfs_send_prefetch *p, int level)
 			if ((i == 0 && cmp > 0) || (i == 1 && cmp < 0))
 				continue;
 			if (slots[i] >= cur->ahead[level] && nr < PREFETCH_MAX_NODES) {
-				init_readahead(&p->nodes[nr++], nodes[i], slots[i]);
+				prefetch_init_readahead(&p->nodes[nr++], nodes[i], slots[i]);
 				cur->ahead[level] = slots[i] + 1;
 			}
 			slots[i]++;
@@ -449,9 +471,10 @@ static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_curso
 	struct prefetch_block *block = block_at(p, p->tail);
 	struct extent_buffer *eb = cur->nodes[level - 1];
 
-	init_readahead(&block->ra, cur->nodes[level], cur->slots[level]);
+	prefetch_init_readahead(&block->ra, cur->nodes[level], cur->slots[level]);
 	block->submitted = !!eb;
 	block->needed = false;
+	block->left = (cur == &p->cursors[0]);
 	if (eb) {
 		block->ra.eb = extent_buffer_get(eb);
 	} else {
@@ -554,6 +577,12 @@ static void compact_queue(struct btrfs_send_prefetch *p)
 	p->queue_sorted = false;
 }
 
+/* The part of the memory that a window may take at most now. */
+static u64 available_bytes(void)
+{
+	return ((u64)max(si_mem_available(), 0L) << PAGE_SHIFT) / 4;
+}
+
 /*
  * Before the window is filled up: more of it where the walk had to wait, as the
  * larger it is the shorter are the ways of the disk, and less where it did not
@@ -562,10 +591,9 @@ static void compact_queue(struct btrfs_send_prefetch *p)
  */
 static void resize_window(struct btrfs_send_prefetch *p)
 {
-	const u64 available = (u64)max(si_mem_available(), 0L) << PAGE_SHIFT;
 	/* In large steps, the memory available changes all the time. */
 	const u32 blocks = rounddown_pow_of_two(clamp_t(u64,
-				div_u64(available / 4, p->fs_info->nodesize), 4, U32_MAX));
+				div_u64(available_bytes(), p->fs_info->nodesize), 4, U32_MAX));
 	u32 new = p->max_blocks;
 
 	if (p->nr_late) {
@@ -863,6 +891,33 @@ static void choose_wait(struct btrfs_send_prefetch *p)
 	set_wait_eb(p, eb ? extent_buffer_get(eb) : NULL);
 }
 
+/*
+ * Look for file data in a block, unless it is a node or of the parent root, or
+ * could not be read.
+ */
+static void search_block(struct btrfs_send_prefetch *p, const struct prefetch_block *block)
+{
+	const struct extent_buffer *eb = block->ra.eb;
+
+	if (block->left && block->ra.level == 0 && eb && extent_buffer_uptodate(eb) &&
+	    btrfs_header_level(eb) == 0)
+		prefetch_data_add_leaf(p->data, eb);
+}
+
+/* Look for file data as far as leaves are in memory, and the data fits in. */
+static void search_blocks(struct btrfs_send_prefetch *p)
+{
+	prefetch_data_add_pending(p->data);
+	while (p->searched != p->tail && prefetch_data_has_room(p->data)) {
+		const struct prefetch_block *block = block_at(p, p->searched);
+
+		if (!block->submitted || block_in_flight(block))
+			break;
+		search_block(p, block);
+		p->searched++;
+	}
+}
+
 static void release_head(struct btrfs_send_prefetch *p)
 {
 	struct prefetch_block *block = block_at(p, p->head);
@@ -884,6 +939,12 @@ static bool use_blocks(struct btrfs_send_prefetch *p, const struct btrfs_key *ke
 			break;
 		if (!block->needed)
 			need_head(p);
+		if (p->searched == p->head) {
+			/* It is not pinned any more after this. */
+			if (p->data)
+				search_block(p, block);
+			p->searched++;
+		}
 		release_head(p);
 	}
 	return p->head != head;
@@ -903,6 +964,7 @@ static void drop_all(struct btrfs_send_prefetch *p)
 		}
 		release_head(p);
 	}
+	p->searched = p->head;
 	compact_queue(p);
 	set_wait_eb(p, NULL);
 	p->nr_inflight = 0;
@@ -971,6 +1033,26 @@ static void init_lanes(struct btrfs_send_prefetch *p)
 	p->mirrors = p->nr_lanes > 1;
 }
 
+/* Bytes of all blocks of both trees. */
+static u64 tree_bytes(const struct btrfs_send_prefetch *p)
+{
+	u64 used = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (p->cursors[i].root)
+			used += btrfs_root_used(&p->cursors[i].root->root_item);
+	}
+	return used;
+}
+
+static void limit_blocks(struct btrfs_send_prefetch *p, u64 bytes)
+{
+	p->limit_blocks = max_t(u64, div_u64(bytes, p->fs_info->nodesize), 4);
+	p->min_blocks = p->fixed ? p->limit_blocks :
+				   max(p->limit_blocks / PREFETCH_MIN_SHARE, 4U);
+	p->max_blocks = p->limit_blocks;
+}
+
 /*
  * Set the size of the window: what the parameter says, or what suits the disk.
  * A disk with seeks gains from any more blocks that can be sorted, another one
@@ -979,10 +1061,8 @@ static void init_lanes(struct btrfs_send_prefetch *p)
 static void init_window(struct btrfs_send_prefetch *p)
 {
 	const struct btrfs_fs_info *fs_info = p->fs_info;
-	const u64 fixed = READ_ONCE(send_prefetch_window);
 	const u64 max = ram_bytes() / PREFETCH_MAX_RAM_SHARE;
-	u64 window = fixed;
-	u64 used = 0;
+	u64 window = READ_ONCE(send_prefetch_window);
 
 	/* Only the kernel command line can ask for more. */
 	if (window > max) {
@@ -991,18 +1071,13 @@ static void init_window(struct btrfs_send_prefetch *p)
 			      window, max);
 		window = max;
 	}
+	p->fixed = window > 0;
 	if (!window)
 		window = fs_info->fs_devices->rotating ? min_t(u64, ram_bytes() / 32, SZ_256M) :
 							 min_t(u64, ram_bytes() / 64, SZ_64M);
+	p->window = window;
 	/* A window larger than the trees would be wasted. */
-	for (int i = 0; i < 2; i++) {
-		if (p->cursors[i].root)
-			used += btrfs_root_used(&p->cursors[i].root->root_item);
-	}
-	p->limit_blocks = max_t(u64, div_u64(min(window, used), fs_info->nodesize), 4);
-	p->min_blocks = fixed ? p->limit_blocks :
-				max(p->limit_blocks / PREFETCH_MIN_SHARE, 4U);
-	p->max_blocks = p->limit_blocks;
+	limit_blocks(p, min(window, tree_bytes(p)));
 	p->max_nodes = clamp_t(u32, 4 * p->limit_blocks / BTRFS_NODEPTRS_PER_BLOCK(fs_info),
 			       PREFETCH_MIN_NODES, PREFETCH_MAX_NODES);
 	p->ring_size = roundup_pow_of_two(p->limit_blocks);
@@ -1049,6 +1124,58 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 }
 
 /**
+ * btrfs_send_prefetch_file_data() - also read ahead file data
+ * @p:		returned by btrfs_send_prefetch_start() just now, or NULL
+ * @encoded:	compressed extents are sent as they are
+ *
+ * A part of the window is for file data then: what the trees can not fill, and
+ * as much of the rest as is the share of data in all, up to half. If there is
+ * no memory for it only tree blocks are read ahead.
+ */
+void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded)
+{
+	const struct btrfs_root *parent_root;
+	const struct btrfs_space_info *data_info;
+	struct prefetch_data_params params = { .encoded = encoded };
+	u64 trees;
+	u64 data;
+
+	if (!p || !READ_ONCE(send_prefetch_data))
+		return;
+
+	data_info = p->fs_info->data_sinfo;
+	data = data_info ? READ_ONCE(data_info->bytes_used) : 0;
+	trees = tree_bytes(p);
+	if (data == 0)
+		return;
+	/* In units that can be multiplied. */
+	data = max(data >> 20, 1ULL);
+	trees = max(trees >> 20, 1ULL);
+	params.limit = min(div64_u64(p->window * data, data + trees), p->window / 2);
+	limit_blocks(p, min(p->window - params.limit,
+			    (u64)p->limit_blocks * p->fs_info->nodesize));
+	params.limit = p->window - min(p->window, (u64)p->limit_blocks * p->fs_info->nodesize);
+
+	/*
+	 * What is older than the last change of the parent root is the same
+	 * there, or can be cloned from there; nothing newer is in it. Its node
+	 * may be newer than that, after a relocation or if it was snapshotted.
+	 */
+	parent_root = p->cursors[1].root;
+	if (parent_root) {
+		down_read(&p->fs_info->commit_root_sem);
+		params.old_generation = btrfs_header_generation(parent_root->commit_root);
+		up_read(&p->fs_info->commit_root_sem);
+		if (btrfs_root_ctransid(&parent_root->root_item))
+			params.old_generation = min(params.old_generation,
+						    btrfs_root_ctransid(&parent_root->root_item));
+	}
+	params.depth = p->depth;
+	params.max_request_bytes = p->max_request_bytes;
+	p->data = prefetch_data_start(p->cursors[0].root, &params);
+}
+
+/**
  * btrfs_send_prefetch_restart() - begin, or begin again, at a key
  * @p:		returned by btrfs_send_prefetch_start(), or NULL
  * @key:	where the walk is, no block below it is needed
@@ -1074,6 +1201,9 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 			return;
 		}
 	}
+	/* There is nothing to read of a tree that is one leaf, but of its files. */
+	if (p->data && btrfs_header_level(p->cursors[0].root->commit_root) == 0)
+		prefetch_data_add_leaf(p->data, p->cursors[0].root->commit_root);
 	count(p, BTRFS_SEND_PREFETCH_RESTARTS);
 	p->running = true;
 }
@@ -1134,12 +1264,115 @@ int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }
 
+/*
+ * Add file data to its window, of leaves in the order of keys, until it is full
+ * or all leaves of the window of blocks were looked into. Where that has to wait
+ * for a leaf, it reads all that is left of the blocks: the disk is to do one
+ * thing after the other, as each sweep goes over a large part of it.
+ */
+static int search_data(struct btrfs_send_prefetch *p)
+{
+	struct btrfs_fs_info *fs_info = p->fs_info;
+	bool wait;
+	int ret;
+
+	do {
+		wait = false;
+		down_read(&fs_info->commit_root_sem);
+		if (p->running && may_read(p)) {
+			set_wait_eb(p, NULL);
+			fill_window(p);
+			if (!p->filling)
+				submit_queue(p, true);
+			search_blocks(p);
+			wait = (p->filling || p->searched != p->tail) &&
+			       prefetch_data_has_room(p->data);
+			if (wait)
+				choose_wait(p);
+		}
+		up_read(&fs_info->commit_root_sem);
+		ret = wait ? btrfs_send_prefetch_wait(p) : 0;
+		cond_resched();
+	} while (wait && ret == 0);
+	return ret;
+}
+
+/**
+ * btrfs_send_prefetch_data() - the send reads file data now
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @ino:	inode of the send root, never smaller than in the call before
+ * @offset:	place in it, in bytes, never smaller than before for this inode
+ *
+ * Reads ahead what comes after that, and waits for what is read of this place,
+ * if anything. To be called before the send looks for the data in the page cache
+ * of the inode, without commit_root_sem.
+ *
+ * Return: 0, or -EINTR after a fatal signal.
+ */
+int btrfs_send_prefetch_data(struct btrfs_send_prefetch *p, u64 ino, u64 offset)
+{
+	if (!p || !p->data)
+		return 0;
+
+	lockdep_assert_not_held(&p->fs_info->commit_root_sem);
+
+	prefetch_data_pass(p->data, ino, offset);
+	if (prefetch_data_hungry(p->data)) {
+		int ret;
+
+		prefetch_data_resize(p->data, available_bytes());
+		ret = search_data(p);
+		if (ret < 0)
+			return ret;
+		prefetch_data_sort(p->data);
+	}
+	return prefetch_data_wait(p->data, ino, offset);
+}
+
+/**
+ * btrfs_send_prefetch_encoded() - get a compressed extent as it is on the disk
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @ino:	inode of the send root
+ * @offset:	of its item, that btrfs_send_prefetch_data() was told just now
+ * @bytenr:	of the extent
+ * @len:	of the extent, in bytes
+ * @pages:	to copy it to
+ *
+ * Return: true, or false if the send has to read it itself.
+ */
+bool btrfs_send_prefetch_encoded(const struct btrfs_send_prefetch *p, u64 ino, u64 offset,
+				 u64 bytenr, u64 len, struct page **pages)
+{
+	bool copied;
+
+	if (!p || !p->data)
+		return false;
+
+	down_read(&p->fs_info->commit_root_sem);
+	copied = prefetch_data_copy_raw(p->data, ino, offset, bytenr, len, pages);
+	up_read(&p->fs_info->commit_root_sem);
+	return copied;
+}
+
+/**
+ * btrfs_send_prefetch_was_empty() - was nothing of an inode in memory before us?
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @ino:	inode of the send root
+ *
+ * Return: true if pages of this inode were read ahead, and there were none in
+ * its page cache when that began.
+ */
+bool btrfs_send_prefetch_was_empty(const struct btrfs_send_prefetch *p, u64 ino)
+{
+	return p && p->data && prefetch_data_was_empty(p->data, ino);
+}
+
 /**
  * btrfs_send_prefetch_stop() - end reading ahead
  * @p:	returned by btrfs_send_prefetch_start(), or NULL
  *
- * Reads in flight are not waited for. May be called with or without
- * commit_root_sem.
+ * Reads of tree blocks in flight are not waited for. Must be called without
+ * commit_root_sem if file data was read ahead.
  */
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 {
@@ -1147,6 +1380,7 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 		return;
 	if (p->ring && p->queue)
 		drop_all(p);
+	prefetch_data_stop(p->data);
 	kvfree(p->queue);
 	kvfree(p->ring);
 	kvfree(p);
@@ -1165,6 +1399,10 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(late, 0444, send_prefetch_show, NULL),
 	__ATTR(lost, 0444, send_prefetch_show, NULL),
 	__ATTR(unused, 0444, send_prefetch_show, NULL),
+	__ATTR(data_reads, 0444, send_prefetch_show, NULL),
+	__ATTR(data_hits, 0444, send_prefetch_show, NULL),
+	__ATTR(data_late, 0444, send_prefetch_show, NULL),
+	__ATTR(data_unused, 0444, send_prefetch_show, NULL),
 };
 
 static_assert(ARRAY_SIZE(send_prefetch_counters) == BTRFS_NR_SEND_PREFETCH_COUNTERS);
@@ -1190,6 +1428,10 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LATE].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LOST].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_UNUSED].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_READS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_HITS].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_LATE].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_UNUSED].attr,
 	NULL
 };
 

@@ -10,6 +10,7 @@
 struct btrfs_key;
 struct btrfs_root;
 struct btrfs_send_prefetch;
+struct page;
 
 /* What is counted, and shown in /sys/fs/btrfs/<UUID>/send_prefetch/. */
 enum btrfs_send_prefetch_counter {
@@ -27,6 +28,13 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_LOST,
 	/* Blocks read and dropped before the walk needed them. */
 	BTRFS_SEND_PREFETCH_UNUSED,
+	/* Ranges of file data whose read was started. */
+	BTRFS_SEND_PREFETCH_DATA_READS,
+	/* Ranges the send asked for: there, or not there yet. */
+	BTRFS_SEND_PREFETCH_DATA_HITS,
+	BTRFS_SEND_PREFETCH_DATA_LATE,
+	/* Ranges read that it did not ask for. */
+	BTRFS_SEND_PREFETCH_DATA_UNUSED,
 	BTRFS_NR_SEND_PREFETCH_COUNTERS,
 };
 
@@ -48,12 +56,17 @@ extern const struct attribute_group btrfs_send_prefetch_attr_group;
 
 struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_root,
 						      struct btrfs_root *parent_root);
+void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded);
 void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 				 const struct btrfs_key *key);
 enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_prefetch *p,
 							   const struct btrfs_key *key,
 							   bool now);
 int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p);
+int btrfs_send_prefetch_data(struct btrfs_send_prefetch *p, u64 ino, u64 offset);
+bool btrfs_send_prefetch_encoded(const struct btrfs_send_prefetch *p, u64 ino, u64 offset,
+				 u64 bytenr, u64 len, struct page **pages);
+bool btrfs_send_prefetch_was_empty(const struct btrfs_send_prefetch *p, u64 ino);
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
 
 #endif

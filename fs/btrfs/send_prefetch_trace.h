@@ -116,6 +116,33 @@ DEFINE_EVENT(btrfs_send_prefetch_block, btrfs_send_prefetch_unused,
 	     TP_ARGS(fsid, root, bytenr, generation, level)
 );
 
+/* File data was added to its window. */
+TRACE_EVENT(btrfs_send_prefetch_data,
+	    TP_PROTO(const u8 *fsid, u64 root, u32 added, u32 queued, u64 bytes, u64 limit),
+
+	    TP_ARGS(fsid, root, added, queued, bytes, limit),
+
+	    TP_STRUCT__entry(__array(u8, fsid, UUID_SIZE)
+			     __field(u64, root)
+			     __field(u32, added)
+			     __field(u32, queued)
+			     __field(u64, bytes)
+			     __field(u64, limit)
+	    ),
+
+	    TP_fast_assign(memcpy(__entry->fsid, fsid, UUID_SIZE);
+			   __entry->root = root;
+			   __entry->added = added;
+			   __entry->queued = queued;
+			   __entry->bytes = bytes;
+			   __entry->limit = limit;
+	    ),
+
+	    TP_printk("%pU: root=%llu added=%u queued=%u bytes=%llu limit=%llu",
+		      __entry->fsid, __entry->root, __entry->added,
+		      __entry->queued, __entry->bytes, __entry->limit)
+);
+
 /* The window grows because the walk had to wait, or shrinks. */
 TRACE_EVENT(btrfs_send_prefetch_resize,
 	    TP_PROTO(const u8 *fsid, u64 root, u32 old_blocks, u32 new_blocks, u32 late),

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of the file data that send reads ahead, part of send-prefetch-data.c:
+ * which ranges it finds in leaves in memory. Nothing is read.
+ */
+
+#include <kunit/test.h>
+
+#define TEST_NODESIZE		SZ_16K
+#define TEST_BYTENR		((u64)SZ_1G)
+#define TEST_INO		BTRFS_FIRST_FREE_OBJECTID
+
+struct prefetch_data_test {
+	struct btrfs_fs_info *fs_info;
+	struct btrfs_root *root;
+	struct extent_buffer *leaf;
+	struct prefetch_data *d;
+	struct prefetch_data_params params;
+	/* Where the data of the last item begins. */
+	u32 end;
+};
+
+/* A file extent item, as far as it matters. */
+struct test_extent {
+	u64 bytenr;
+	u64 disk_len;
+	u64 skipped;
+	u64 len;
+	u64 generation;
+	u8 type;
+	u8 compression;
+};
+
+static void empty_leaf(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+
+	memzero_extent_buffer(t->leaf, 0, TEST_NODESIZE);
+	btrfs_set_header_bytenr(t->leaf, t->leaf->start);
+	t->end = BTRFS_LEAF_DATA_SIZE(t->fs_info);
+}
+
+static int add_item(struct kunit *test, u64 ino, u8 type, u64 offset, u32 size)
+{
+	struct prefetch_data_test *t = test->priv;
+	const int slot = btrfs_header_nritems(t->leaf);
+	const struct btrfs_key key = { .objectid = ino, .type = type, .offset = offset };
+	struct btrfs_disk_key disk_key;
+
+	btrfs_set_header_nritems(t->leaf, slot + 1);
+	btrfs_cpu_key_to_disk(&disk_key, &key);
+	btrfs_set_item_key(t->leaf, &disk_key, slot);
+	t->end -= size;
+	btrfs_set_item_offset(t->leaf, slot, t->end);
+	btrfs_set_item_size(t->leaf, slot, size);
+	return slot;
+}
+
+static void add_inode(struct kunit *test, u64 ino, u64 size, u32 mode, u32 nlink)
+{
+	struct prefetch_data_test *t = test->priv;
+	const int slot = add_item(test, ino, BTRFS_INODE_ITEM_KEY, 0,
+				  sizeof(struct btrfs_inode_item));
+	struct btrfs_inode_item *item = btrfs_item_ptr(t->leaf, slot, struct btrfs_inode_item);
+
+	btrfs_set_inode_size(t->leaf, item, size);
+	btrfs_set_inode_mode(t->leaf, item, mode);
+	btrfs_set_inode_nlink(t->leaf, item, nlink);
+}
+
+static void add_extent(struct kunit *test, u64 ino, u64 offset, const struct test_extent *extent)
+{
+	struct prefetch_data_test *t = test->priv;
+	const int slot = add_item(test, ino, BTRFS_EXTENT_DATA_KEY, offset,
+				  sizeof(struct btrfs_file_extent_item));
+	struct btrfs_file_extent_item *item =
+		btrfs_item_ptr(t->leaf, slot, struct btrfs_file_extent_item);
+
+	btrfs_set_file_extent_type(t->leaf, item, extent->type);
+	btrfs_set_file_extent_generation(t->leaf, item, extent->generation);
+	btrfs_set_file_extent_compression(t->leaf, item, extent->compression);
+	btrfs_set_file_extent_disk_bytenr(t->leaf, item, extent->bytenr);
+	btrfs_set_file_extent_disk_num_bytes(t->leaf, item, extent->disk_len ?: extent->len);
+	btrfs_set_file_extent_offset(t->leaf, item, extent->skipped);
+	btrfs_set_file_extent_num_bytes(t->leaf, item, extent->len);
+}
+
+static void regular_extent(struct kunit *test, u64 ino, u64 offset, u64 bytenr, u64 len)
+{
+	const struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = bytenr,
+		.len = len,
+		.generation = 10,
+	};
+
+	add_extent(test, ino, offset, &extent);
+}
+
+static void start(struct kunit *test, u64 limit)
+{
+	struct prefetch_data_test *t = test->priv;
+
+	t->params.limit = limit;
+	t->d = prefetch_data_start(t->root, &t->params);
+	KUNIT_ASSERT_NOT_NULL(test, t->d);
+}
+
+static void search(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+
+	down_read(&t->fs_info->commit_root_sem);
+	prefetch_data_add_leaf(t->d, t->leaf);
+	up_read(&t->fs_info->commit_root_sem);
+}
+
+/* The next range of the window is this one; it is passed. */
+static void expect_range(struct kunit *test, u64 ino, u64 offset, u32 len, u64 bytenr,
+			 u32 disk_len)
+{
+	struct prefetch_data *d = ((struct prefetch_data_test *)test->priv)->d;
+	const struct prefetch_range *range = range_at(d, d->head);
+
+	KUNIT_ASSERT_NE(test, d->head, d->tail);
+	KUNIT_EXPECT_EQ(test, range->ino, ino);
+	KUNIT_EXPECT_EQ(test, range->offset, offset);
+	KUNIT_EXPECT_EQ(test, range->len, len);
+	KUNIT_EXPECT_EQ(test, range->bytenr, bytenr);
+	KUNIT_EXPECT_EQ(test, range->disk_len, disk_len);
+	prefetch_data_pass(d, ino, offset + len);
+}
+
+static void expect_end(struct kunit *test)
+{
+	const struct prefetch_data *d = ((struct prefetch_data_test *)test->priv)->d;
+
+	KUNIT_EXPECT_EQ(test, d->head, d->tail);
+	KUNIT_EXPECT_EQ(test, d->bytes, 0);
+}
+
+/* Only what is on the disk and will be read. */
+static void kinds_test(struct kunit *test)
+{
+	const struct test_extent hole = { .type = BTRFS_FILE_EXTENT_REG, .len = SZ_64K };
+	const struct test_extent prealloc = {
+		.type = BTRFS_FILE_EXTENT_PREALLOC,
+		.bytenr = TEST_BYTENR,
+		.len = SZ_64K,
+	};
+	const struct test_extent part = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = TEST_BYTENR,
+		.disk_len = SZ_1M,
+		.skipped = SZ_256K,
+		.len = SZ_8K,
+	};
+	const struct test_extent compressed = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = 2 * TEST_BYTENR,
+		.disk_len = SZ_16K,
+		.skipped = SZ_32K,
+		.len = SZ_64K,
+		.compression = BTRFS_COMPRESS_ZSTD,
+	};
+	const struct test_extent in_line = { .type = BTRFS_FILE_EXTENT_INLINE, .len = 100 };
+
+	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
+	add_extent(test, TEST_INO, 0, &hole);
+	add_extent(test, TEST_INO, SZ_64K, &prealloc);
+	add_extent(test, TEST_INO, SZ_128K, &part);
+	add_extent(test, TEST_INO, SZ_256K, &compressed);
+	add_inode(test, TEST_INO + 1, 100, S_IFREG, 1);
+	add_extent(test, TEST_INO + 1, 0, &in_line);
+	start(test, SZ_16M);
+	search(test);
+	expect_range(test, TEST_INO, SZ_128K, SZ_8K, TEST_BYTENR + SZ_256K, SZ_8K);
+	expect_range(test, TEST_INO, SZ_256K, SZ_64K, 2 * TEST_BYTENR, SZ_16K);
+	expect_end(test);
+}
+
+/* Nothing of what is no file, has no links, or is not known to have any. */
+static void inodes_test(struct kunit *test)
+{
+	regular_extent(test, TEST_INO, 0, TEST_BYTENR, SZ_4K);
+	add_inode(test, TEST_INO + 1, SZ_4K, S_IFREG, 0);
+	regular_extent(test, TEST_INO + 1, 0, 2 * TEST_BYTENR, SZ_4K);
+	add_inode(test, TEST_INO + 2, SZ_4K, S_IFLNK, 1);
+	regular_extent(test, TEST_INO + 2, 0, 3 * TEST_BYTENR, SZ_4K);
+	add_inode(test, TEST_INO + 3, SZ_4K, S_IFREG, 2);
+	regular_extent(test, TEST_INO + 4, 0, 4 * TEST_BYTENR, SZ_4K);
+	start(test, SZ_16M);
+	search(test);
+	expect_end(test);
+	/* Of the last inode the next leaf has an extent. */
+	empty_leaf(test);
+	regular_extent(test, TEST_INO + 3, 0, 5 * TEST_BYTENR, SZ_4K);
+	search(test);
+	expect_range(test, TEST_INO + 3, 0, SZ_4K, 5 * TEST_BYTENR, SZ_4K);
+	expect_end(test);
+	/* Something of the file system's own. */
+	empty_leaf(test);
+	add_inode(test, BTRFS_FREE_INO_OBJECTID, SZ_4K, S_IFREG, 1);
+	regular_extent(test, BTRFS_FREE_INO_OBJECTID, 0, 6 * TEST_BYTENR, SZ_4K);
+	search(test);
+	expect_end(test);
+}
+
+/* Nothing behind the end of the file, and whole pages up to there. */
+static void size_test(struct kunit *test)
+{
+	add_inode(test, TEST_INO, SZ_64K + 1, S_IFREG, 1);
+	regular_extent(test, TEST_INO, 0, TEST_BYTENR, SZ_1M);
+	regular_extent(test, TEST_INO, SZ_1M, 2 * TEST_BYTENR, SZ_1M);
+	start(test, SZ_16M);
+	search(test);
+	expect_range(test, TEST_INO, 0, SZ_64K + PAGE_SIZE, TEST_BYTENR, SZ_64K + PAGE_SIZE);
+	expect_end(test);
+}
+
+/* What is not newer than the last change of the parent is not read. */
+static void generation_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = TEST_BYTENR,
+		.len = SZ_4K,
+	};
+
+	t->params.old_generation = 20;
+	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
+	for (u64 generation = 19; generation < 22; generation++) {
+		extent.generation = generation;
+		add_extent(test, TEST_INO, generation * SZ_4K, &extent);
+	}
+	start(test, SZ_16M);
+	search(test);
+	expect_range(test, TEST_INO, 21 * SZ_4K, SZ_4K, TEST_BYTENR, SZ_4K);
+	expect_end(test);
+}
+
+/* An extent larger than the window goes through it in ranges. */
+static void large_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	u32 most = 0;
+
+	add_inode(test, TEST_INO, SZ_128M, S_IFREG, 1);
+	regular_extent(test, TEST_INO, 0, TEST_BYTENR, SZ_128M);
+	add_inode(test, TEST_INO + 1, SZ_4K, S_IFREG, 1);
+	regular_extent(test, TEST_INO + 1, 0, 2 * TEST_BYTENR, SZ_4K);
+	start(test, SZ_4M);
+	search(test);
+	/* Only a copy is looked into from here on. */
+	empty_leaf(test);
+	for (u32 offset = 0; offset < SZ_128M; offset += SZ_1M) {
+		most = max(most, t->d->tail - t->d->head);
+		expect_range(test, TEST_INO, offset, SZ_1M, TEST_BYTENR + offset, SZ_1M);
+		if (prefetch_data_hungry(t->d))
+			prefetch_data_add_pending(t->d);
+	}
+	KUNIT_EXPECT_EQ(test, most, 4);
+	expect_range(test, TEST_INO + 1, 0, SZ_4K, 2 * TEST_BYTENR, SZ_4K);
+	expect_end(test);
+	KUNIT_EXPECT_NULL(test, t->d->leaf);
+}
+
+/* A leaf that is added again, and a place the walk has passed, add nothing. */
+static void again_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+
+	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
+	regular_extent(test, TEST_INO, 0, TEST_BYTENR, SZ_64K);
+	regular_extent(test, TEST_INO, SZ_64K, 2 * TEST_BYTENR, SZ_64K);
+	start(test, SZ_16M);
+	prefetch_data_pass(t->d, TEST_INO, SZ_16K);
+	search(test);
+	search(test);
+	expect_range(test, TEST_INO, SZ_16K, SZ_64K - SZ_16K, TEST_BYTENR + SZ_16K,
+		     SZ_64K - SZ_16K);
+	expect_range(test, TEST_INO, SZ_64K, SZ_64K, 2 * TEST_BYTENR, SZ_64K);
+	expect_end(test);
+	search(test);
+	expect_end(test);
+}
+
+/* A compressed extent is sent as it is if that is not more than what is sent of it. */
+static void encoded_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = TEST_BYTENR,
+		.disk_len = SZ_16K,
+		.len = SZ_64K,
+		.compression = BTRFS_COMPRESS_ZSTD,
+	};
+
+	t->params.encoded = true;
+	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
+	add_extent(test, TEST_INO, 0, &extent);
+	extent.len = SZ_8K;
+	add_extent(test, TEST_INO, SZ_64K, &extent);
+	start(test, SZ_16M);
+	search(test);
+	KUNIT_EXPECT_TRUE(test, range_at(t->d, t->d->head)->encoded);
+	KUNIT_EXPECT_FALSE(test, range_at(t->d, t->d->head + 1)->encoded);
+	/* Counted as what is in memory of it. */
+	KUNIT_EXPECT_EQ(test, t->d->bytes, SZ_16K + SZ_8K);
+	expect_range(test, TEST_INO, 0, SZ_64K, TEST_BYTENR, SZ_16K);
+	expect_range(test, TEST_INO, SZ_64K, SZ_8K, TEST_BYTENR, SZ_16K);
+	expect_end(test);
+}
+
+static int prefetch_data_test_init(struct kunit *test)
+{
+	struct prefetch_data_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct btrfs_fs_info *fs_info = kunit_kzalloc(test, sizeof(*fs_info), GFP_KERNEL);
+	struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
+
+	if (!t || !fs_info || !root)
+		return -ENOMEM;
+	btrfs_init_fs_info(fs_info);
+	fs_info->nodesize = TEST_NODESIZE;
+	fs_info->nodesize_bits = ilog2(TEST_NODESIZE);
+	fs_info->sectorsize = SZ_4K;
+	fs_info->sectorsize_bits = ilog2(SZ_4K);
+	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
+	root->fs_info = fs_info;
+	t->fs_info = fs_info;
+	t->root = root;
+	t->params.depth = 32;
+	t->leaf = alloc_test_extent_buffer(fs_info, TEST_NODESIZE);
+	if (IS_ERR_OR_NULL(t->leaf))
+		return -ENOMEM;
+	test->priv = t;
+	empty_leaf(test);
+	return 0;
+}
+
+static void prefetch_data_test_exit(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+
+	if (!t)
+		return;
+	prefetch_data_stop(t->d);
+	free_extent_buffer_stale(t->leaf);
+}
+
+static struct kunit_case prefetch_data_test_cases[] = {
+	KUNIT_CASE(kinds_test),
+	KUNIT_CASE(inodes_test),
+	KUNIT_CASE(size_test),
+	KUNIT_CASE(generation_test),
+	KUNIT_CASE(large_test),
+	KUNIT_CASE(again_test),
+	KUNIT_CASE(encoded_test),
+	{}
+};
+
+static struct kunit_suite prefetch_data_test_suite = {
+	.name		= "btrfs-send-prefetch-data",
+	.init		= prefetch_data_test_init,
+	.exit		= prefetch_data_test_exit,
+	.test_cases	= prefetch_data_test_cases,
+};
+
+kunit_test_suite(prefetch_data_test_suite);
