@@ -41,8 +41,10 @@ What is measured:
   --timeout SECONDS     give a virtual machine up after so long (default 3600)
 
 The tree:
-  --workload NAME       published, aged, or a file of KEY=value lines (with a
-                        slash), such as --print-workload prints
+  --workload NAME       published, one of scripts/workloads (aged, compressed,
+                        directories, rewritten, sequential), or a file of
+                        KEY=value lines (with a slash), such as --print-workload
+                        prints
   --print-workload      print the workload with the options below taken in
   --files N             number of files (default: the workload's)
   --jobs N              jobs writing them at once
@@ -61,6 +63,7 @@ The send:
                         second disk, and the result is compared with the source
   --receive-device DEV  that second disk when --device is given
   --no-data             btrfs send --no-data
+  --compressed-data     btrfs send --compressed-data
 
 Results:
   --output DIR          directory of this run (default results/<time>..., alone
@@ -131,6 +134,7 @@ samples=1
 to=null
 receive_device=
 no_data=0
+compressed_data=0
 output=
 format=table
 trace=1
@@ -218,6 +222,7 @@ while [[ $# -gt 0 ]]; do
 	--to) need "$@"; to=$2; shift 2 ;;
 	--receive-device) need "$@"; receive_device=$2; shift 2 ;;
 	--no-data) no_data=1; shift ;;
+	--compressed-data) compressed_data=1; shift ;;
 	--output) need "$@"; output=$2; shift 2 ;;
 	--format) need "$@"; format=$2; shift 2 ;;
 	--no-trace) trace=0; shift ;;
@@ -305,7 +310,8 @@ read_workload() {
 	local file=$workload line key number
 	local keys='GENERATOR FILES JOBS INLINE_SIZE GROW UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE
 		NODESIZE PUBLISHED_FILES PUBLISHED_SNAP1_LINES PUBLISHED_SNAP2_LINES DIRECTORIES
-		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD'
+		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD COMPRESS
+		FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY'
 
 	if [[ $workload == published ]]; then
 		workload_lines=$(published_workload)
@@ -325,7 +331,8 @@ read_workload() {
 	case ${work[GENERATOR]:-} in
 	published) keys='JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES' ;;
 	aged) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD' ;;
-	*) die "$file: GENERATOR must be published or aged, not '${work[GENERATOR]:-}'" 2 ;;
+	rewritten) keys='FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY' ;;
+	*) die "$file: GENERATOR must be published, aged or rewritten, not '${work[GENERATOR]:-}'" 2 ;;
 	esac
 	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
 		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2
@@ -584,7 +591,15 @@ age_step() {
 		--directories "${work[DIRECTORIES]}" \
 		--size-min "${work[SIZE_MIN]}" --size-max "${work[SIZE_MAX]}" \
 		--size-skew "${work[SIZE_SKEW]}" --rewrite "${work[REWRITE]}" \
-		--delete "${work[DELETE]}" --rename "${work[RENAME]}" --add "${work[ADD]}"
+		--delete "${work[DELETE]}" --rename "${work[RENAME]}" --add "${work[ADD]}" \
+		${work[COMPRESS]:+--compressible}
+	run sync --file-system "$mnt"
+}
+
+# A step of the one large file: rewrite_step ROUND COUNT
+rewrite_step() {
+	workload_step rewrite --round "$1" --count "$2" --size "${work[FILE_SIZE]}" \
+		--block "${work[BLOCK_SIZE]}" --sync-every "${work[SYNC_EVERY]}"
 	run sync --file-system "$mnt"
 }
 
@@ -651,12 +666,19 @@ build_aged() {
 	snapshot snap2
 }
 
+build_rewritten() {
+	rewrite_step 0 "${work[WRITES]}"
+	snapshot snap1
+	rewrite_step 1 "${work[UPDATES]}"
+	snapshot snap2
+}
+
 build_tree() {
 	note "building the tree: ${work[GENERATOR]}, ${work[FILES]} files"
 	disk_timing off
 	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${work[NODESIZE]}" \
 		--metadata dup --uuid 5e1dab1e-0000-4000-8000-000000000001 "$device"
-	mount_bench "max_inline=${work[MAX_INLINE]}"
+	mount_bench "max_inline=${work[MAX_INLINE]}${work[COMPRESS]:+,compress=${work[COMPRESS]}}"
 	"build_${work[GENERATOR]}"
 	run umount "$mnt"
 	[[ $dry_run == 1 ]] || btrfs --version |
@@ -790,6 +812,7 @@ one_send() {
 	local send_options=()
 
 	[[ $no_data == 0 ]] || send_options+=(--no-data)
+	[[ $compressed_data == 0 ]] || send_options+=(--proto 2 --compressed-data)
 	if [[ $kind == incremental ]]; then
 		send_options+=(-p "$mnt/snap1" "$mnt/snap2")
 	else
@@ -1329,6 +1352,7 @@ write_env() {
 		--arg snap2_lines "${work[PUBLISHED_SNAP2_LINES]:-}" \
 		--slurpfile fio "$partial/fio.json" --arg variants "$variants" \
 		--argjson samples "$samples" --arg to "$to" --argjson no_data "$no_data" \
+		--argjson compressed_data "$compressed_data" \
 		--arg module_parameters "${parameters[*]}" --arg memory "$memory" \
 		--arg tree_kernel "$tree_kernel" \
 		--rawfile skipped <(cat "$partial/skipped" 2>/dev/null) '
@@ -1347,7 +1371,7 @@ write_env() {
 			 snap1_printed: ($snap1_lines | tonumber),
 			 snap2_printed: ($snap2_lines | tonumber)} end),
 		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to,
-		 no_data: ($no_data == 1),
+		 no_data: ($no_data == 1), compressed_data: ($compressed_data == 1),
 		 memory: (if $lane == "device" then null else $memory end),
 		 tree_kernel: (if $lane == "device" then null else $tree_kernel end),
 		 module_parameters: ($module_parameters | split(" ")),

@@ -70,6 +70,7 @@ def describe(run):
                 (parameters.items() if isinstance(parameters, dict) else ()) if key != "generator"]
     n = env.get("samples")
     send = [f"to {env.get('to', '-')}", "without data" if env.get("no_data") else "with data",
+            *(["compressed data as it is"] if env.get("compressed_data") else []),
             f"{n} sample{'' if n == 1 else 's'} each"]
     module = env.get("module_parameters")
     if isinstance(module, list) and module:
@@ -94,8 +95,9 @@ def describe(run):
 
 def differences(runs):
     """What else than the run differs between runs, which a reader must know."""
-    keys = ["source", "lane", "profile", "workload", "btrfs_progs", "to", "no_data", "memory",
-            "commit", "dirty", "config_sha256", "series_sha256", "module_parameters"]
+    keys = ["source", "lane", "profile", "workload", "btrfs_progs", "to", "no_data",
+            "compressed_data", "memory", "commit", "dirty", "config_sha256", "series_sha256",
+            "module_parameters"]
     envs = [{**{key: run.env.get(key) for key in keys},
              "kernel": describe_kernel(run.env)[0], "device": lookup(run.env, "device", "name"),
              **(lookup(run.env, "parameters") or {})} for run in runs]
