@@ -10,6 +10,11 @@
  * their place on disk and are read into the page cache in one sweep, after the
  * checksum leaves that this needs.
  *
+ * A send clones what it can instead of reading it. What is shared within the send
+ * root is known if its first use was met not long ago; for everything else counts
+ * experience: while most of what passes through the window is not asked for,
+ * nothing is read, and the window only goes on to see what is.
+ *
  * A range names an inode and a place in it. Where that lies on disk is only
  * used to sort, so a relocation does no harm.
  *
@@ -20,9 +25,11 @@
 #include <linux/blkdev.h>
 #include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/hash.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/sort.h>
@@ -50,6 +57,8 @@
 #define PREFETCH_CSUM_BATCH	32
 /* What an inode of the window is counted as, it may be held for one page. */
 #define PREFETCH_INODE_BYTES	SZ_2K
+/* So many more ranges not used than used, and no more are read until that changes. */
+#define PREFETCH_MAX_DOUBT	32
 
 /* An inode with ranges in the window, or the one that the walk is at. */
 struct prefetch_inode {
@@ -82,6 +91,8 @@ struct prefetch_range {
 	u32 len;
 	/* How much there is to read on disk, from bytenr on. */
 	u32 disk_len;
+	/* Of so many bytes at its end nothing was in memory before it was read. */
+	u32 absent;
 	/* Its read was submitted, or found not to be possible. */
 	bool submitted;
 	/* The send has asked for it. */
@@ -90,6 +101,8 @@ struct prefetch_range {
 	bool csums;
 	/* It is sent as it is on the disk. */
 	bool encoded;
+	/* Not read, only seen if the send asks for it. */
+	bool doubted;
 };
 
 struct prefetch_data {
@@ -136,6 +149,11 @@ struct prefetch_data {
 	/* A copy of the leaf whose items did not all fit in, from this slot on. */
 	struct extent_buffer *leaf;
 	int slot;
+
+	/* What was taken lately, ring_size of them: what is met again is cloned. */
+	u64 *taken;
+	/* From 0 to twice PREFETCH_MAX_DOUBT: more with each range not used. */
+	u32 doubt;
 
 	struct btrfs_tree_block_readahead csum_leaves[PREFETCH_CSUM_BATCH];
 };
@@ -234,10 +252,21 @@ static void add_data_range(struct prefetch_data *d, u64 start, u64 end, u64 byte
 		.disk_len = disk_len,
 		.csums = d->csums,
 		.encoded = encoded,
+		.doubted = d->doubt >= PREFETCH_MAX_DOUBT,
 		.reloc_trans = d->reloc_trans,
 	};
 	d->bytes += range_bytes(range);
 	d->tail++;
+}
+
+/*
+ * Where to remember that a part of an extent was taken, @value. Another part may
+ * be remembered there instead.
+ */
+static u64 *taken_at(const struct prefetch_data *d, u64 bytenr, u64 offset, u64 *value)
+{
+	*value = bytenr * GOLDEN_RATIO_64 + offset;
+	return &d->taken[hash_64(*value, 32) & (d->ring_size - 1)];
 }
 
 static void take_inode_item(struct prefetch_data *d, const struct extent_buffer *leaf,
@@ -270,6 +299,8 @@ static bool take_extent_item(struct prefetch_data *d, const struct extent_buffer
 	u64 start = item_offset;
 	u64 disk_bytenr;
 	u64 end;
+	u64 *taken;
+	u64 value;
 	bool compressed;
 	bool encoded;
 
@@ -285,6 +316,10 @@ static bool take_extent_item(struct prefetch_data *d, const struct extent_buffer
 	if (d->next_ino == d->ino)
 		start = max(start, d->next_offset);
 	if (start >= end)
+		return true;
+	/* Shared within the root: what the send has met already it clones. */
+	taken = taken_at(d, disk_bytenr, btrfs_file_extent_offset(leaf, item), &value);
+	if (start == item_offset && *taken == value)
 		return true;
 
 	compressed = btrfs_file_extent_compression(leaf, item) != BTRFS_COMPRESS_NONE;
@@ -308,6 +343,7 @@ static bool take_extent_item(struct prefetch_data *d, const struct extent_buffer
 		}
 		add_data_range(d, round_down(start, PAGE_SIZE), round_up(stop, PAGE_SIZE),
 			       bytenr, disk_len, encoded);
+		*taken = value;
 		start = stop;
 		d->next_ino = d->ino;
 		d->next_offset = stop;
@@ -575,6 +611,8 @@ void prefetch_data_sort(struct prefetch_data *d)
 	for (; d->opened != d->tail; d->opened++) {
 		struct prefetch_range *range = range_at(d, d->opened);
 
+		if (range->doubted)
+			continue;
 		range->inode = open_inode(d, range->ino);
 		d->queue[d->queue_len++] = d->opened;
 	}
@@ -652,6 +690,22 @@ static void submit_raw(struct prefetch_range *range)
 	range->raw = raw;
 }
 
+/* How much at the end of a range is not in memory, 0 if something between is. */
+static u64 absent_bytes(const struct prefetch_range *range)
+{
+	struct address_space *mapping = range->inode->inode->i_mapping;
+	const u64 end = range->offset + range->len;
+	u64 start;
+
+	rcu_read_lock();
+	start = (u64)page_cache_next_miss(mapping, range->offset >> PAGE_SHIFT,
+					  range->len >> PAGE_SHIFT) << PAGE_SHIFT;
+	rcu_read_unlock();
+	if (start >= end || filemap_range_has_page(mapping, start, end - 1))
+		return 0;
+	return end - start;
+}
+
 static void submit_range(struct prefetch_data *d, u32 nr, bool join)
 {
 	struct prefetch_range *range = range_at(d, nr);
@@ -659,11 +713,13 @@ static void submit_range(struct prefetch_data *d, u32 nr, bool join)
 	range->submitted = true;
 	if (!range->inode || !range->inode->inode)
 		return;
-	if (range->encoded)
+	if (range->encoded) {
 		submit_raw(range);
-	else
+	} else {
+		range->absent = absent_bytes(range);
 		btrfs_readahead_file_pages(range->inode->inode, range->offset >> PAGE_SHIFT,
 					   range->len >> PAGE_SHIFT);
+	}
 	d->sweep = range->bytenr + range->disk_len;
 	if (!range_in_flight(range))
 		return;
@@ -710,11 +766,16 @@ static void release_head(struct prefetch_data *d)
 	struct prefetch_range *range = range_at(d, d->head);
 	const struct prefetch_inode *inode = range->inode;
 
+	if (!range->used)
+		d->doubt = min(d->doubt + 1, 2 * PREFETCH_MAX_DOUBT);
+	else if (d->doubt > 0)
+		d->doubt--;
 	if (range->submitted && !range->used && inode && inode->inode) {
 		count(d, BTRFS_SEND_PREFETCH_DATA_UNUSED);
 		/* As if it had not been read. */
-		if (!range->encoded && inode->was_empty)
-			truncate_inode_pages_range(inode->inode->i_mapping, range->offset,
+		if (range->absent)
+			truncate_inode_pages_range(inode->inode->i_mapping,
+						   range->offset + range->len - range->absent,
 						   range->offset + range->len - 1);
 	}
 	if (range->raw) {
@@ -786,7 +847,7 @@ int prefetch_data_wait(struct prefetch_data *d, u64 ino, u64 offset)
 		const struct prefetch_range *wait = range;
 
 		submit_queue(d, late);
-		if (!range || (range->submitted && !range_in_flight(range)))
+		if (!range || range->doubted || (range->submitted && !range_in_flight(range)))
 			break;
 		late = true;
 		if (d->queue_next < d->queue_len && !may_submit(d, d->params.depth))
@@ -797,7 +858,9 @@ int prefetch_data_wait(struct prefetch_data *d, u64 ino, u64 offset)
 			return -EINTR;
 	}
 	if (range && !range->used) {
-		count(d, late ? BTRFS_SEND_PREFETCH_DATA_LATE : BTRFS_SEND_PREFETCH_DATA_HITS);
+		if (!range->doubted)
+			count(d, late ? BTRFS_SEND_PREFETCH_DATA_LATE :
+					BTRFS_SEND_PREFETCH_DATA_HITS);
 		range->used = true;
 	}
 	return 0;
@@ -863,7 +926,8 @@ struct prefetch_data *prefetch_data_start(struct btrfs_root *root,
 			       4, PREFETCH_MAX_RANGES);
 	d->ring = kvzalloc_objs(*d->ring, d->ring_size, gfp);
 	d->queue = kvzalloc_objs(*d->queue, d->ring_size, gfp);
-	if (!d->ring || !d->queue) {
+	d->taken = kvzalloc_objs(*d->taken, d->ring_size, gfp);
+	if (!d->ring || !d->queue || !d->taken) {
 		prefetch_data_stop(d);
 		return NULL;
 	}
@@ -874,8 +938,8 @@ struct prefetch_data *prefetch_data_start(struct btrfs_root *root,
  * prefetch_data_stop() - end reading ahead file data
  * @d:	returned by prefetch_data_start(), or NULL
  *
- * What the send did not ask for is dropped from the page cache, if nothing of
- * that inode was there before. Must be called without commit_root_sem, as it
+ * What the send did not ask for is dropped from the page cache, but for what was
+ * there before. Must be called without commit_root_sem, as it
  * waits for reads in flight.
  */
 void prefetch_data_stop(struct prefetch_data *d)
@@ -885,11 +949,12 @@ void prefetch_data_stop(struct prefetch_data *d)
 
 	if (!d)
 		return;
-	while (d->ring && d->queue && d->head != d->tail)
+	while (d->head != d->tail)
 		release_head(d);
 	list_for_each_entry_safe(inode, next, &d->inodes, list)
 		close_inode(d, inode);
 	drop_pending(d);
+	kvfree(d->taken);
 	kvfree(d->queue);
 	kvfree(d->ring);
 	kvfree(d);

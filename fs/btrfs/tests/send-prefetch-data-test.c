@@ -142,11 +142,16 @@ static void expect_end(struct kunit *test)
 /* Only what is on the disk and will be read. */
 static void kinds_test(struct kunit *test)
 {
-	const struct test_extent hole = { .type = BTRFS_FILE_EXTENT_REG, .len = SZ_64K };
+	const struct test_extent hole = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.len = SZ_64K,
+		.generation = 10,
+	};
 	const struct test_extent prealloc = {
 		.type = BTRFS_FILE_EXTENT_PREALLOC,
 		.bytenr = TEST_BYTENR,
 		.len = SZ_64K,
+		.generation = 10,
 	};
 	const struct test_extent part = {
 		.type = BTRFS_FILE_EXTENT_REG,
@@ -154,6 +159,7 @@ static void kinds_test(struct kunit *test)
 		.disk_len = SZ_1M,
 		.skipped = SZ_256K,
 		.len = SZ_8K,
+		.generation = 10,
 	};
 	const struct test_extent compressed = {
 		.type = BTRFS_FILE_EXTENT_REG,
@@ -161,6 +167,7 @@ static void kinds_test(struct kunit *test)
 		.disk_len = SZ_16K,
 		.skipped = SZ_32K,
 		.len = SZ_64K,
+		.generation = 10,
 		.compression = BTRFS_COMPRESS_ZSTD,
 	};
 	const struct test_extent in_line = { .type = BTRFS_FILE_EXTENT_INLINE, .len = 100 };
@@ -295,12 +302,14 @@ static void encoded_test(struct kunit *test)
 		.bytenr = TEST_BYTENR,
 		.disk_len = SZ_16K,
 		.len = SZ_64K,
+		.generation = 10,
 		.compression = BTRFS_COMPRESS_ZSTD,
 	};
 
 	t->params.encoded = true;
 	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
 	add_extent(test, TEST_INO, 0, &extent);
+	extent.bytenr = 2 * TEST_BYTENR;
 	extent.len = SZ_8K;
 	add_extent(test, TEST_INO, SZ_64K, &extent);
 	start(test, SZ_16M);
@@ -310,8 +319,76 @@ static void encoded_test(struct kunit *test)
 	/* Counted as what is in memory of it. */
 	KUNIT_EXPECT_EQ(test, t->d->bytes, SZ_16K + SZ_8K);
 	expect_range(test, TEST_INO, 0, SZ_64K, TEST_BYTENR, SZ_16K);
-	expect_range(test, TEST_INO, SZ_64K, SZ_8K, TEST_BYTENR, SZ_16K);
+	expect_range(test, TEST_INO, SZ_64K, SZ_8K, 2 * TEST_BYTENR, SZ_16K);
 	expect_end(test);
+}
+
+/* What is met a second time in the root is cloned, another part of it is not. */
+static void shared_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = TEST_BYTENR,
+		.disk_len = SZ_4M,
+		.len = SZ_2M,
+		.generation = 10,
+	};
+
+	for (u64 ino = TEST_INO; ino < TEST_INO + 3; ino++) {
+		add_inode(test, ino, SZ_4M, S_IFREG, 1);
+		add_extent(test, ino, 0, &extent);
+	}
+	extent.skipped = SZ_2M;
+	add_extent(test, TEST_INO + 2, SZ_2M, &extent);
+	/* Room for one range: an extent that is taken in parts is not shared. */
+	start(test, SZ_1M);
+	search(test);
+	expect_range(test, TEST_INO, 0, SZ_1M, TEST_BYTENR, SZ_1M);
+	prefetch_data_add_pending(t->d);
+	expect_range(test, TEST_INO, SZ_1M, SZ_1M, TEST_BYTENR + SZ_1M, SZ_1M);
+	prefetch_data_add_pending(t->d);
+	expect_range(test, TEST_INO + 2, SZ_2M, SZ_1M, TEST_BYTENR + SZ_2M, SZ_1M);
+	prefetch_data_add_pending(t->d);
+	expect_range(test, TEST_INO + 2, SZ_2M + SZ_1M, SZ_1M, TEST_BYTENR + SZ_2M + SZ_1M, SZ_1M);
+	expect_end(test);
+}
+
+/* Add extents to the window, all of which are doubted or not. */
+static void expect_doubt(struct kunit *test, u64 ino, u32 nr, bool doubted)
+{
+	struct prefetch_data *d = ((struct prefetch_data_test *)test->priv)->d;
+
+	empty_leaf(test);
+	add_inode(test, ino, SZ_1M, S_IFREG, 1);
+	for (u64 i = 0; i < nr; i++)
+		regular_extent(test, ino, i * SZ_4K, ino * TEST_BYTENR + i * SZ_16K, SZ_4K);
+	search(test);
+	KUNIT_ASSERT_EQ(test, d->tail - d->head, nr);
+	for (u32 i = d->head; i != d->tail; i++)
+		KUNIT_EXPECT_EQ(test, range_at(d, i)->doubted, doubted);
+}
+
+/* What is never asked for is read no more until it is asked for again. */
+static void doubt_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+
+	start(test, SZ_16M);
+	expect_doubt(test, TEST_INO, PREFETCH_MAX_DOUBT - 1, false);
+	prefetch_data_pass(t->d, TEST_INO + 1, 0);
+	expect_doubt(test, TEST_INO + 1, 1, false);
+	prefetch_data_pass(t->d, TEST_INO + 2, 0);
+	/* More than twice as many count no more than that. */
+	expect_doubt(test, TEST_INO + 2, 2 * PREFETCH_MAX_DOUBT, true);
+	prefetch_data_pass(t->d, TEST_INO + 3, 0);
+	expect_doubt(test, TEST_INO + 3, PREFETCH_MAX_DOUBT + 1, true);
+	for (u64 i = 0; i < PREFETCH_MAX_DOUBT + 1; i++) {
+		prefetch_data_pass(t->d, TEST_INO + 3, i * SZ_4K);
+		KUNIT_EXPECT_EQ(test, prefetch_data_wait(t->d, TEST_INO + 3, i * SZ_4K), 0);
+	}
+	prefetch_data_pass(t->d, TEST_INO + 4, 0);
+	expect_doubt(test, TEST_INO + 4, 1, false);
 }
 
 static int prefetch_data_test_init(struct kunit *test)
@@ -358,6 +435,8 @@ static struct kunit_case prefetch_data_test_cases[] = {
 	KUNIT_CASE(large_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(encoded_test),
+	KUNIT_CASE(shared_test),
+	KUNIT_CASE(doubt_test),
 	{}
 };
 
