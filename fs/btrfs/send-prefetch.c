@@ -15,6 +15,10 @@
  * and submitted in one direction, like a lift. Each block of the window is
  * pinned until the walk has passed its key.
  *
+ * What an incremental send looks up outside of that, send-prefetch-lookup.c finds
+ * in the leaves of the window once these are in memory. It is added to the window
+ * and read in the next sweep, and the walk waits for it before it enters the leaf.
+ *
  * Everything here runs in the task of the send, under commit_root_sem, and with
  * no transaction of a relocation committed since the last (re)start: that is
  * what makes the block number and generation of a pointer belong together.
@@ -39,6 +43,7 @@
 #include "space-info.h"
 #include "send-prefetch.h"
 #include "send-prefetch-data.h"
+#include "send-prefetch-lookup.h"
 
 #define CREATE_TRACE_POINTS
 #include "send_prefetch_trace.h"
@@ -58,6 +63,9 @@
 #define PREFETCH_MIN_SHARE		16
 /* ... by half each time it was filled so often and the walk did not wait. */
 #define PREFETCH_CALM_FILLS		4
+
+/* What of a window is kept for lookups. */
+#define PREFETCH_LOOKUP_SHARE		4
 
 /* The smallest window: a batch of blocks of the largest nodesize. */
 #define PREFETCH_MIN_WINDOW		(2 * BTRFS_MAX_METADATA_BLOCKSIZE)
@@ -110,12 +118,26 @@ MODULE_PARM_DESC(send_prefetch_data, "Read ahead file data as well (default Y)")
 /* One block of the window, numbered by its place in the order of keys. */
 struct prefetch_block {
 	struct btrfs_tree_block_readahead ra;
+	/* Where the walk needs it, or has it needed last if that is looked up. */
+	struct btrfs_key key;
 	/* Its read was submitted, or found not to be necessary. */
 	bool submitted;
 	/* It was counted as one that the walk needs. */
 	bool needed;
 	/* Of the send root, not of the parent root. */
 	bool left;
+	/* Not read by the compare itself. */
+	bool lookup;
+};
+
+/* What is done for lookups, of one round of leaves after the other. */
+enum prefetch_lookup_state {
+	/* What the last round has found was or is being read. */
+	PREFETCH_LOOKUPS_READ,
+	/* Leaves are searched for what they look up. */
+	PREFETCH_LOOKUPS_COLLECT,
+	/* That is followed down the trees. */
+	PREFETCH_LOOKUPS_FOLLOW,
 };
 
 /* A part of the queue that is submitted in one sweep, see init_lanes(). */
@@ -197,6 +219,13 @@ struct btrfs_send_prefetch {
 
 	u32 max_nodes;
 	struct btrfs_tree_block_readahead nodes[PREFETCH_MAX_NODES];
+
+	/* What leaves look up, or NULL. */
+	struct prefetch_lookups *lookups;
+	enum prefetch_lookup_state lookup_state;
+	/* The first block not searched for it, and the first whose is not read. */
+	u32 collected;
+	u32 looked_up;
 
 	/* The window of file data, or NULL. */
 	struct prefetch_data *data;
@@ -472,9 +501,11 @@ static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_curso
 	struct extent_buffer *eb = cur->nodes[level - 1];
 
 	prefetch_init_readahead(&block->ra, cur->nodes[level], cur->slots[level]);
+	block->key = block->ra.first_key;
 	block->submitted = !!eb;
 	block->needed = false;
 	block->left = (cur == &p->cursors[0]);
+	block->lookup = false;
 	if (eb) {
 		block->ra.eb = extent_buffer_get(eb);
 	} else {
@@ -482,6 +513,26 @@ static void add_block(struct btrfs_send_prefetch *p, const struct prefetch_curso
 		p->queue_sorted = false;
 	}
 	p->tail++;
+}
+
+/* Put a leaf that is looked up there, until the walk has passed all before it. */
+static void add_lookup(struct btrfs_send_prefetch *p,
+		       const struct btrfs_tree_block_readahead *ra)
+{
+	struct prefetch_block *block = block_at(p, p->tail);
+
+	*block = (struct prefetch_block) {
+		.ra = *ra,
+		/* Only used while the block before it is in the window. */
+		.key = block_at(p, p->tail - 1)->key,
+		/* Not by the compare. */
+		.needed = true,
+		.lookup = true,
+	};
+	p->queue[p->queue_len++] = p->tail;
+	p->queue_sorted = false;
+	p->tail++;
+	count(p, BTRFS_SEND_PREFETCH_LOOKUPS);
 }
 
 /*
@@ -615,6 +666,8 @@ static void resize_window(struct btrfs_send_prefetch *p)
 /* Fill the window up once half of it was used. */
 static void fill_window(struct btrfs_send_prefetch *p)
 {
+	u32 max_blocks;
+
 	if (at_end(p))
 		return;
 	if (!p->filling) {
@@ -628,8 +681,11 @@ static void fill_window(struct btrfs_send_prefetch *p)
 		compact_queue(p);
 	}
 
+	max_blocks = p->max_blocks;
+	if (p->lookups)
+		max_blocks -= max_blocks / PREFETCH_LOOKUP_SHARE;
 	/* A step adds at most two blocks. */
-	while (!at_end(p) && p->tail - p->head + 2 <= p->max_blocks) {
+	while (!at_end(p) && p->tail - p->head + 2 <= max_blocks) {
 		const int ret = step(p);
 
 		if (ret == -EAGAIN)
@@ -734,7 +790,7 @@ static bool head_ready(const struct btrfs_send_prefetch *p)
 		const struct prefetch_block *block = block_at(p, nr);
 
 		/* The walk enters blocks with the same key one after the other. */
-		if (btrfs_comp_cpu_keys(&block->ra.first_key, &first->ra.first_key))
+		if (btrfs_comp_cpu_keys(&block->key, &first->key))
 			break;
 		if (!block->submitted || block_in_flight(block))
 			return false;
@@ -751,7 +807,7 @@ static void need_head(struct btrfs_send_prefetch *p)
 		struct prefetch_block *block = block_at(p, nr);
 		const struct btrfs_tree_block_readahead *ra = &block->ra;
 
-		if (btrfs_comp_cpu_keys(&ra->first_key, &block_at(p, p->head)->ra.first_key))
+		if (btrfs_comp_cpu_keys(&block->key, &block_at(p, p->head)->key))
 			break;
 		if (block->needed)
 			continue;
@@ -875,8 +931,8 @@ static void choose_wait(struct btrfs_send_prefetch *p)
 {
 	struct extent_buffer *eb = NULL;
 
-	/* The node that the cursors need to go on, if any. */
-	if (p->filling)
+	/* The node that the cursors or the lookups need to go on, if any. */
+	if (p->filling || p->wait_eb)
 		return;
 	if (next_lane(p)) {
 		/* With room left, only the semaphore or the cpu was asked for. */
@@ -918,12 +974,116 @@ static void search_blocks(struct btrfs_send_prefetch *p)
 	}
 }
 
+/* Search a block for what is looked up. Returns false if there is no room for it. */
+static bool collect_lookups(struct btrfs_send_prefetch *p, const struct prefetch_block *block)
+{
+	const struct extent_buffer *eb = block->ra.eb;
+
+	if (block->lookup || block->ra.level > 0 || !eb || !extent_buffer_uptodate(eb) ||
+	    btrfs_header_level(eb) > 0)
+		return true;
+	return prefetch_lookups_add_leaf(p->lookups, eb);
+}
+
+/* Add what is looked up to the window. Returns true if that is all. */
+static bool follow_lookups(struct btrfs_send_prefetch *p)
+{
+	struct extent_buffer *roots[2];
+	struct extent_buffer *wait_eb = NULL;
+	struct btrfs_tree_block_readahead ra;
+
+	for (int i = 0; i < 2; i++) {
+		const struct prefetch_cursor *cur = &p->cursors[i];
+
+		roots[i] = cur->nodes[cur->root_level];
+	}
+	if (p->queue_sorted)
+		compact_queue(p);
+	while (p->tail - p->head < p->max_blocks) {
+		const int ret = prefetch_lookups_next(p->lookups, roots, &ra, &wait_eb);
+
+		if (ret == 0)
+			return true;
+		if (ret > 0)
+			add_lookup(p, &ra);
+		if (wait_eb) {
+			set_wait_eb(p, wait_eb);
+			break;
+		}
+		if (must_leave(p))
+			break;
+	}
+	return false;
+}
+
+/*
+ * Once all of the window is in memory: have read what its leaves look up, which
+ * may take several rounds.
+ */
+static void find_lookups(struct btrfs_send_prefetch *p)
+{
+	if (!p->lookups || p->filling || next_lane(p))
+		return;
+	retire_reads(p);
+	if (p->nr_inflight > 0)
+		return;
+
+	switch (p->lookup_state) {
+	case PREFETCH_LOOKUPS_READ:
+		p->looked_up = p->collected;
+		if (p->collected == p->tail)
+			return;
+		p->lookup_state = PREFETCH_LOOKUPS_COLLECT;
+		fallthrough;
+	case PREFETCH_LOOKUPS_COLLECT:
+		while (p->collected != p->tail &&
+		       collect_lookups(p, block_at(p, p->collected))) {
+			p->collected++;
+			if (must_leave(p))
+				return;
+		}
+		prefetch_lookups_sort(p->lookups);
+		p->lookup_state = PREFETCH_LOOKUPS_FOLLOW;
+		fallthrough;
+	case PREFETCH_LOOKUPS_FOLLOW:
+		if (follow_lookups(p))
+			p->lookup_state = PREFETCH_LOOKUPS_READ;
+	}
+}
+
+/* Is there what the walk looks up for what it reads next, as far as there is room? */
+static bool lookups_ready(const struct btrfs_send_prefetch *p)
+{
+	if (!p->lookups || p->head == p->tail || (s32)(p->looked_up - p->head) > 0)
+		return true;
+	return p->lookup_state == PREFETCH_LOOKUPS_FOLLOW && p->tail - p->head >= p->max_blocks;
+}
+
+/* May the walk go on, as far as we can tell? */
+static bool is_ready(const struct btrfs_send_prefetch *p)
+{
+	return head_ready(p) && lookups_ready(p);
+}
+
+static void drop_lookups(struct btrfs_send_prefetch *p)
+{
+	p->collected = p->head;
+	p->looked_up = p->head;
+	p->lookup_state = PREFETCH_LOOKUPS_READ;
+	if (p->lookups)
+		prefetch_lookups_reset(p->lookups);
+}
+
 static void release_head(struct btrfs_send_prefetch *p)
 {
 	struct prefetch_block *block = block_at(p, p->head);
 
 	free_extent_buffer(block->ra.eb);
 	block->ra.eb = NULL;
+	if (p->collected == p->head)
+		p->collected++;
+	if (p->looked_up == p->head)
+		p->looked_up++;
 	p->head++;
 }
 
@@ -935,7 +1095,7 @@ static bool use_blocks(struct btrfs_send_prefetch *p, const struct btrfs_key *ke
 	while (p->head != p->tail) {
 		const struct prefetch_block *block = block_at(p, p->head);
 
-		if (btrfs_comp_cpu_keys(&block->ra.first_key, key) >= 0)
+		if (btrfs_comp_cpu_keys(&block->key, key) >= 0)
 			break;
 		if (!block->needed)
 			need_head(p);
@@ -965,6 +1125,7 @@ static void drop_all(struct btrfs_send_prefetch *p)
 		release_head(p);
 	}
 	p->searched = p->head;
+	drop_lookups(p);
 	compact_queue(p);
 	set_wait_eb(p, NULL);
 	p->nr_inflight = 0;
@@ -1123,6 +1284,36 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 	return p;
 }
 
+/*
+ * What is not newer than this is the same in the parent root: its last change. Its
+ * node may be newer than that, after a relocation or if it was snapshotted.
+ */
+static u64 parent_generation(const struct btrfs_send_prefetch *p)
+{
+	const struct btrfs_root *parent_root = p->cursors[1].root;
+	const u64 ctransid = btrfs_root_ctransid(&parent_root->root_item);
+	u64 generation;
+
+	down_read(&p->fs_info->commit_root_sem);
+	generation = btrfs_header_generation(parent_root->commit_root);
+	up_read(&p->fs_info->commit_root_sem);
+	return ctransid ? min(generation, ctransid) : generation;
+}
+
+/**
+ * btrfs_send_prefetch_lookups() - also read ahead what is looked up
+ * @p:	returned by btrfs_send_prefetch_start() just now, or NULL
+ *
+ * Of an incremental send: the leaves of both roots which it reads for the
+ * directories and names of what it compares. A part of the window is for these. If
+ * there is no memory for it only what is compared is read ahead.
+ */
+void btrfs_send_prefetch_lookups(struct btrfs_send_prefetch *p)
+{
+	if (p && p->cursors[1].root)
+		p->lookups = prefetch_lookups_start(p->fs_info, parent_generation(p));
+}
+
 /**
  * btrfs_send_prefetch_file_data() - also read ahead file data
  * @p:		returned by btrfs_send_prefetch_start() just now, or NULL
@@ -1134,7 +1325,6 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
  */
 void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded)
 {
-	const struct btrfs_root *parent_root;
 	const struct btrfs_space_info *data_info;
 	struct prefetch_data_params params = { .encoded = encoded };
 	u64 trees;
@@ -1156,20 +1346,9 @@ void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded)
 			    (u64)p->limit_blocks * p->fs_info->nodesize));
 	params.limit = p->window - min(p->window, (u64)p->limit_blocks * p->fs_info->nodesize);
 
-	/*
-	 * What is older than the last change of the parent root is the same
-	 * there, or can be cloned from there; nothing newer is in it. Its node
-	 * may be newer than that, after a relocation or if it was snapshotted.
-	 */
-	parent_root = p->cursors[1].root;
-	if (parent_root) {
-		down_read(&p->fs_info->commit_root_sem);
-		params.old_generation = btrfs_header_generation(parent_root->commit_root);
-		up_read(&p->fs_info->commit_root_sem);
-		if (btrfs_root_ctransid(&parent_root->root_item))
-			params.old_generation = min(params.old_generation,
-						    btrfs_root_ctransid(&parent_root->root_item));
-	}
+	/* What is not newer than the parent root is there, or can be cloned from there. */
+	if (p->cursors[1].root)
+		params.old_generation = parent_generation(p);
 	params.depth = p->depth;
 	params.max_request_bytes = p->max_request_bytes;
 	p->data = prefetch_data_start(p->cursors[0].root, &params);
@@ -1239,8 +1418,9 @@ enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_pre
 	fill_window(p);
 	/* What is still to be found would need a sweep of its own. */
 	if (!p->filling)
-		submit_queue(p, now && !head_ready(p));
-	if (!now || head_ready(p))
+		submit_queue(p, now && !is_ready(p));
+	find_lookups(p);
+	if (!now || is_ready(p))
 		return BTRFS_SEND_PREFETCH_READY;
 	choose_wait(p);
 	return BTRFS_SEND_PREFETCH_WAIT;
@@ -1381,6 +1561,7 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 	if (p->ring && p->queue)
 		drop_all(p);
 	prefetch_data_stop(p->data);
+	prefetch_lookups_stop(p->lookups);
 	kvfree(p->queue);
 	kvfree(p->ring);
 	kvfree(p);
@@ -1399,6 +1580,7 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(late, 0444, send_prefetch_show, NULL),
 	__ATTR(lost, 0444, send_prefetch_show, NULL),
 	__ATTR(unused, 0444, send_prefetch_show, NULL),
+	__ATTR(lookups, 0444, send_prefetch_show, NULL),
 	__ATTR(data_reads, 0444, send_prefetch_show, NULL),
 	__ATTR(data_hits, 0444, send_prefetch_show, NULL),
 	__ATTR(data_late, 0444, send_prefetch_show, NULL),
@@ -1428,6 +1610,7 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LATE].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LOST].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_UNUSED].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_LOOKUPS].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_READS].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_HITS].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_LATE].attr,

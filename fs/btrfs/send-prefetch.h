@@ -28,6 +28,8 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_LOST,
 	/* Blocks read and dropped before the walk needed them. */
 	BTRFS_SEND_PREFETCH_UNUSED,
+	/* Leaves read ahead that are not compared but looked up. */
+	BTRFS_SEND_PREFETCH_LOOKUPS,
 	/* Ranges of file data whose read was started. */
 	BTRFS_SEND_PREFETCH_DATA_READS,
 	/* Ranges the send asked for: there, or not there yet. */
@@ -56,6 +58,7 @@ extern const struct attribute_group btrfs_send_prefetch_attr_group;
 
 struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_root,
 						      struct btrfs_root *parent_root);
+void btrfs_send_prefetch_lookups(struct btrfs_send_prefetch *p);
 void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded);
 void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 				 const struct btrfs_key *key);
