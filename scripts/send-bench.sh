@@ -807,8 +807,23 @@ list_metadata() {
 		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
 
+# What the prefetcher has counted since the file system was mounted, as an object, or
+# null where there is none.
+prefetch_counters() {
+	local dir
+
+	dir=/sys/fs/btrfs/$(findmnt --noheadings --output UUID --target "$mnt")/send_prefetch
+	if [[ ! -d $dir ]]; then
+		echo null
+		return
+	fi
+	(cd "$dir" && grep --with-filename . -- *) |
+		jq --raw-input --slurp 'split("\n") | map(select(. != "") | split(":")) |
+			map({(.[0]): (.[1] | tonumber)}) | add'
+}
+
 one_send() {
-	local kind=$1 sample=$2 trace_file=null counters before after start=0 end=0
+	local kind=$1 sample=$2 trace_file=null counters before after prefetch start=0 end=0
 	local send_options=()
 
 	[[ $no_data == 0 ]] || send_options+=(--no-data)
@@ -827,7 +842,7 @@ one_send() {
 	fi
 	[[ $dry_run == 1 ]] || before=$(disk_stat)
 	timed_send
-	[[ $dry_run == 1 ]] || after=$(disk_stat)
+	[[ $dry_run == 1 ]] || after=$(disk_stat) prefetch=$(prefetch_counters)
 	if [[ $simulated == 1 ]]; then
 		run_to "$work_dir/counters" "$scripts/rotdisk" counters bench
 		run "$scripts/rotdisk" trace bench off
@@ -880,10 +895,11 @@ one_send() {
 		--argjson first "$(cat "$work_dir/first_byte" 2>/dev/null || echo null)" \
 		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
 		--arg sha256 "$(cat "$work_dir/sha256")" \
-		--argjson counters "$counters" --argjson trace "$trace_file" '
+		--argjson counters "$counters" --argjson trace "$trace_file" \
+		--argjson prefetch "$prefetch" '
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
-		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace}' \
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $prefetch}' \
 		>> "$stage_dir/samples.jsonl"
 }
 

@@ -65,6 +65,13 @@ def trace_facts(run, samples, floor):
     return facts
 
 
+def prefetch_counts(samples):
+    """The medians of the prefetcher's counters; None without one."""
+    if any(not s["prefetch"] for s in samples):
+        return None
+    return {name: median(s["prefetch"].get(name) for s in samples) for name in samples[0]["prefetch"]}
+
+
 def make_row(run, send, variant, floor):
     """All numbers of one send and variant, except those relative to others."""
     samples = run.of(send, variant)
@@ -92,6 +99,7 @@ def make_row(run, send, variant, floor):
         "transfer_share": ratio(parts[2], service), "busy_share": ratio(service, elapsed),
         "first_byte_ns": middle["first_byte_ns"], "stream_bytes": middle["stream_bytes"],
         "stream_sha256": samples[0]["stream_sha256"],
+        "prefetch": prefetch_counts(samples),
         "gap_median_bytes": facts["gap_median_bytes"], "gap_histogram": facts["gap_histogram"],
     }
 

@@ -164,6 +164,9 @@ def check_sample(sample, where):
         must(key, lambda v: v is None or is_count(v), "a number or null")
     sample.setdefault("trace", None)
     must("trace", lambda v: v is None or isinstance(v, str), "the name of a file or null")
+    sample.setdefault("prefetch", None)
+    must("prefetch", lambda v: v is None or (isinstance(v, dict) and all(map(is_count, v.values()))),
+         "an object of numbers or null")
     return sample
 
 

@@ -42,6 +42,19 @@ def disk_table(rows):
     return ("what the disk did", headings, cells)
 
 
+def prefetch_table(rows):
+    """What the prefetcher counted; None if it did nothing."""
+    columns = [("blocks", "reads"), ("of them lookups", "lookups"), ("there", "hits"),
+               ("late", "late"), ("lost", "lost"), ("unused", "unused"),
+               ("data ranges", "data_reads"), ("there", "data_hits"), ("late", "data_late"),
+               ("unused", "data_unused")]
+    cells = [[row["send"], row["variant"]] + [count(row["prefetch"].get(key)) for _, key in columns]
+             for row in rows if row["prefetch"] and any(row["prefetch"].values())]
+    if not cells:
+        return None
+    return ("what was read ahead", ["send", "variant"] + [title for title, _ in columns], cells)
+
+
 def gap_rows(rows):
     """For each send the row that read no more than it needed: off, or the least."""
     chosen = []
@@ -143,7 +156,7 @@ def report(runs, rows):
     """Everything that table and html show: headers, tables, notes."""
     headers = [describe(run) for run in runs]
     if len(runs) == 1:
-        tables = [time_table(rows), disk_table(rows), gap_table(rows)]
+        tables = [time_table(rows), disk_table(rows), prefetch_table(rows), gap_table(rows)]
         return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
     for title, header in zip(run_titles(runs), headers):
         if title != header[0][1][0]:

@@ -75,6 +75,8 @@ def tsv_cell(value):
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return ",".join(f"{name}:{tsv_cell(number)}" for name, number in value.items())
     if isinstance(value, list):
         return ",".join(f"{b['from_bytes']}:{b['count']}" for b in value)
     return printable(value)
