@@ -42,9 +42,9 @@ What is measured:
 
 The tree:
   --workload NAME       published, one of scripts/workloads (aged, compressed,
-                        directories, rewritten, sequential), or a file of
-                        KEY=value lines (with a slash), such as --print-workload
-                        prints
+                        directories, rewritten, sequential, snapshots), or a
+                        file of KEY=value lines (with a slash), such as
+                        --print-workload prints
   --print-workload      print the workload with the options below taken in
   --files N             number of files (default: the workload's)
   --jobs N              jobs writing them at once
@@ -153,7 +153,8 @@ declare -rA ranges=(
 	[UPDATE_EVERY]=1-100000000 [UPDATE_BYTES]=1-1048576 [MAX_INLINE]=0-65536
 	[NODESIZE]=4096-65536 [DIRECTORIES]=1-100000000 [SIZE_MIN]=0-1000000000000
 	[SIZE_MAX]=0-1000000000000 [SIZE_SKEW]=1-1000 [ROUNDS]=1-1000 [REWRITE]=0-100
-	[DELETE]=0-100 [RENAME]=0-100 [ADD]=0-100 [PUBLISHED_FILES]=0-100000000
+	[DELETE]=0-100 [RENAME]=0-100 [ADD]=0-100 [SNAPSHOTS]=0-1000
+	[PUBLISHED_FILES]=0-100000000
 	[PUBLISHED_SNAP1_LINES]=0-10000000000 [PUBLISHED_SNAP2_LINES]=0-10000000000
 )
 # Those that may have decimals.
@@ -310,8 +311,8 @@ read_workload() {
 	local file=$workload line key number
 	local keys='GENERATOR FILES JOBS INLINE_SIZE GROW UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE
 		NODESIZE PUBLISHED_FILES PUBLISHED_SNAP1_LINES PUBLISHED_SNAP2_LINES DIRECTORIES
-		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD COMPRESS
-		FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY'
+		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD SNAPSHOTS
+		COMPRESS FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY'
 
 	if [[ $workload == published ]]; then
 		workload_lines=$(published_workload)
@@ -659,6 +660,9 @@ build_aged() {
 	local round
 
 	for ((round = 0; round < work[ROUNDS]; round++)); do
+		if ((round > 0 && round >= work[ROUNDS] - ${work[SNAPSHOTS]:-0})); then
+			run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/old$round"
+		fi
 		age_step "$round"
 	done
 	snapshot snap1
@@ -785,13 +789,14 @@ timed_send() {
 	esac
 }
 
-# The received snapshot must hold what the sent one holds. snap1 lies in the
-# subvolume that snap2 was made of and left an empty directory of its name in
-# snap2, which is no item of that tree and not sent.
+# The received snapshot must hold what the sent one holds. The snapshots before it
+# lie in the subvolume that it was made of and left empty directories of their
+# names, which are no items of that tree and not sent.
 compare_received() {
 	local snap=$1
 
 	run diff --recursive --no-dereference --brief --exclude=snap1 \
+		--exclude='old[0-9]*' \
 		"$mnt/$snap" "$receive_mnt/$snap" ||
 		die "$snap differs after receive (variant $stage_variant)"
 	[[ $dry_run == 0 ]] || return 0
@@ -802,7 +807,7 @@ compare_received() {
 }
 
 list_metadata() {
-	(cd "$1" && find . -path ./snap1 -prune \
+	(cd "$1" && find . '(' -path ./snap1 -o -path './old[0-9]*' ')' -prune \
 		-o -type d -printf '%p %y %m %U %G %T@\n' \
 		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
