@@ -873,7 +873,7 @@ int prefetch_data_wait(struct prefetch_data *d, u64 ino, u64 offset)
  * @offset:	place in it, in bytes, that prefetch_data_wait() was told
  * @bytenr:	of the extent
  * @len:	of the extent, in bytes
- * @pages:	to copy to
+ * @pages:	whole pages to copy to
  *
  * To be called with commit_root_sem, which tells if there was a relocation.
  *
@@ -895,9 +895,9 @@ bool prefetch_data_copy_raw(const struct prefetch_data *d, u64 ino, u64 offset, 
 	    range->disk_len != len || range->reloc_trans != d->fs_info->last_reloc_trans ||
 	    !completion_done(&range->raw->read.done) || raw->read.status)
 		return false;
+	/* What is behind the end in the last page does not matter. */
 	for (u32 i = 0; i < raw->nr_pages; i++)
-		memcpy_page(pages[i], 0, raw->pages[i], 0,
-			    min_t(u64, len - (u64)i * PAGE_SIZE, PAGE_SIZE));
+		copy_highpage(pages[i], raw->pages[i]);
 	return true;
 }
 

@@ -79,6 +79,14 @@ static void add_name(struct prefetch_lookups *l, const struct extent_buffer *lea
 	add_key(l, dir, BTRFS_DIR_ITEM_KEY, btrfs_name_hash(l->name, len));
 }
 
+/* Did the inode of an item change since the parent root? */
+static bool is_changed(const struct prefetch_lookups *l, const struct extent_buffer *leaf, int slot)
+{
+	struct btrfs_inode_item *item = btrfs_item_ptr(leaf, slot, struct btrfs_inode_item);
+
+	return btrfs_inode_transid(leaf, item) > l->old_generation;
+}
+
 static void take_inode_ref(struct prefetch_lookups *l, const struct extent_buffer *leaf,
 			   int slot, u64 dir)
 {
@@ -134,8 +142,7 @@ bool prefetch_lookups_add_leaf(struct prefetch_lookups *l, const struct extent_b
 			l->changed = false;
 		}
 		if (key.type == BTRFS_INODE_ITEM_KEY)
-			l->changed = btrfs_inode_transid(leaf, btrfs_item_ptr(leaf, slot,
-					struct btrfs_inode_item)) > l->old_generation;
+			l->changed = is_changed(l, leaf, slot);
 		else if (key.type == BTRFS_INODE_REF_KEY)
 			take_inode_ref(l, leaf, slot, key.offset);
 		else if (key.type == BTRFS_INODE_EXTREF_KEY)
