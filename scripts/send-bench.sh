@@ -813,16 +813,19 @@ list_metadata() {
 }
 
 # What the prefetcher has counted since the file system was mounted, as an object, or
-# null where there is none.
+# null where there is none. Reads nothing of the disk.
 prefetch_counters() {
-	local dir
+	local dir name
 
-	dir=/sys/fs/btrfs/$(findmnt --noheadings --output UUID --target "$mnt")/send_prefetch
-	if [[ ! -d $dir ]]; then
+	name=$(readlink --canonicalize "$device")
+	for dir in /sys/fs/btrfs/*-*; do
+		[[ ! -e $dir/devices/${name##*/} ]] || break
+	done
+	if [[ ! -d $dir/send_prefetch ]]; then
 		echo null
 		return
 	fi
-	(cd "$dir" && grep --with-filename . -- *) |
+	(cd "$dir/send_prefetch" && grep --with-filename . -- *) |
 		jq --raw-input --slurp 'split("\n") | map(select(. != "") | split(":")) |
 			map({(.[0]): (.[1] | tonumber)}) | add'
 }
@@ -847,7 +850,7 @@ one_send() {
 	fi
 	[[ $dry_run == 1 ]] || before=$(disk_stat)
 	timed_send
-	[[ $dry_run == 1 ]] || after=$(disk_stat) prefetch=$(prefetch_counters)
+	[[ $dry_run == 1 ]] || after=$(disk_stat)
 	if [[ $simulated == 1 ]]; then
 		run_to "$work_dir/counters" "$scripts/rotdisk" counters bench
 		run "$scripts/rotdisk" trace bench off
@@ -859,6 +862,7 @@ one_send() {
 	fi
 	[[ $dry_run == 0 ]] || return 0
 
+	prefetch=$(prefetch_counters)
 	if [[ $faithful == 1 && $to == null ]]; then
 		make_cold
 		btrfs send --quiet "${send_options[@]}" | take_stream to_sha256
