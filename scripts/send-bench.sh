@@ -42,9 +42,9 @@ What is measured:
 
 The tree:
   --workload NAME       published, one of scripts/workloads (aged, compressed,
-                        directories, rewritten, sequential, snapshots), or a
-                        file of KEY=value lines (with a slash), such as
-                        --print-workload prints
+                        directories, nightly, rewritten, sequential,
+                        snapshots), or a file of KEY=value lines (with a
+                        slash), such as --print-workload prints
   --print-workload      print the workload with the options below taken in
   --files N             number of files (default: the workload's)
   --jobs N              jobs writing them at once
