@@ -333,7 +333,8 @@ read_workload() {
 	published) keys='JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES' ;;
 	aged) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD' ;;
 	rewritten) keys='FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY' ;;
-	*) die "$file: GENERATOR must be published, aged or rewritten, not '${work[GENERATOR]:-}'" 2 ;;
+	*) die "$file: GENERATOR must be published, aged or rewritten, not '${work[GENERATOR]:-}'" \
+		2 ;;
 	esac
 	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
 		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2

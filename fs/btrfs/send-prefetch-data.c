@@ -211,6 +211,8 @@ static u64 window_bytes(const struct prefetch_data *d)
 /**
  * prefetch_data_has_room() - is there room for one more range?
  * @d:	returned by prefetch_data_start()
+ *
+ * Return: true if there is.
  */
 bool prefetch_data_has_room(const struct prefetch_data *d)
 {

@@ -181,6 +181,8 @@ void prefetch_lookups_sort(struct prefetch_lookups *l)
 /**
  * prefetch_lookups_pending() - are there keys that were not followed yet?
  * @l:	returned by prefetch_lookups_start()
+ *
+ * Return: true if there are.
  */
 bool prefetch_lookups_pending(const struct prefetch_lookups *l)
 {
