@@ -609,11 +609,18 @@ static bool at_end(const struct btrfs_send_prefetch *p)
 	return p->cursors[0].end && p->cursors[1].end;
 }
 
-/* Forget what was submitted, or is not needed any more. */
+/*
+ * Forget what was submitted, or is not needed any more. What is not sorted yet is
+ * in no lane.
+ */
 static void compact_queue(struct btrfs_send_prefetch *p)
 {
 	u32 len = 0;
 
+	for (u32 nr = 0; !p->queue_sorted && nr < p->queue_len; nr++) {
+		if (in_window(p, p->queue[nr]))
+			p->queue[len++] = p->queue[nr];
+	}
 	for (u32 i = 0; i < p->nr_lanes; i++) {
 		struct prefetch_lane *lane = &p->lanes[i];
 
@@ -997,8 +1004,7 @@ static bool follow_lookups(struct btrfs_send_prefetch *p)
 
 		roots[i] = cur->nodes[cur->root_level];
 	}
-	if (p->queue_sorted)
-		compact_queue(p);
+	compact_queue(p);
 	while (p->tail - p->head < p->max_blocks) {
 		const int ret = prefetch_lookups_next(p->lookups, roots, &ra, &wait_eb);
 
