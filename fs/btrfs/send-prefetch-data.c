@@ -480,14 +480,6 @@ static int cmp_sweep(const void *a, const void *b, const void *priv)
 	return (da > db) - (da < db);
 }
 
-static int cmp_leaf(const void *a, const void *b)
-{
-	const struct btrfs_tree_block_readahead *ra = a;
-	const struct btrfs_tree_block_readahead *rb = b;
-
-	return (ra->bytenr > rb->bytenr) - (ra->bytenr < rb->bytenr);
-}
-
 /* About how many bytes of data a full leaf holds the checksums of. */
 static u64 csum_leaf_bytes(const struct btrfs_fs_info *fs_info)
 {
@@ -562,10 +554,8 @@ static u32 read_csum_leaves(struct prefetch_data *d, struct btrfs_path *path, u3
 			 ++slot);
 	}
 
-	sort(d->csum_leaves, nr, sizeof(d->csum_leaves[0]), cmp_leaf, NULL);
-	btrfs_readahead_tree_blocks(d->fs_info, d->csum_leaves, nr);
-	for (int leaf = 0; leaf < nr; leaf++)
-		free_extent_buffer(d->csum_leaves[leaf].eb);
+	prefetch_readahead(d->fs_info, d->csum_leaves, nr);
+	prefetch_release_readahead(d->csum_leaves, nr);
 	btrfs_release_path(path);
 	return i;
 }

@@ -6,7 +6,6 @@
 #include <linux/types.h>
 
 struct btrfs_root;
-struct btrfs_tree_block_readahead;
 struct extent_buffer;
 struct page;
 struct prefetch_data;
@@ -38,9 +37,5 @@ bool prefetch_data_copy_raw(const struct prefetch_data *d, u64 ino, u64 offset, 
 			    u64 len, struct page **pages);
 bool prefetch_data_was_empty(const struct prefetch_data *d, u64 ino);
 void prefetch_data_stop(struct prefetch_data *d);
-
-/* Of send-prefetch.c. */
-void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
-			     const struct extent_buffer *node, int slot);
 
 #endif

@@ -22,6 +22,7 @@
 #include "disk-io.h"
 #include "extent_io.h"
 #include "fs.h"
+#include "send-prefetch.h"
 #include "send-prefetch-lookup.h"
 
 /* Keys of one round, and how many of them a leaf may give. */
@@ -179,17 +180,6 @@ void prefetch_lookups_sort(struct prefetch_lookups *l)
 }
 
 /**
- * prefetch_lookups_pending() - are there keys that were not followed yet?
- * @l:	returned by prefetch_lookups_start()
- *
- * Return: true if there are.
- */
-bool prefetch_lookups_pending(const struct prefetch_lookups *l)
-{
-	return l->nr_keys > 0;
-}
-
-/**
  * prefetch_lookups_reset() - forget all keys
  * @l:	returned by prefetch_lookups_start()
  */
@@ -254,9 +244,8 @@ static bool in_memory(const struct prefetch_lookups *l, u64 bytenr)
 
 static void read_nodes(struct prefetch_lookups *l, u32 nr)
 {
-	btrfs_readahead_tree_blocks(l->fs_info, l->nodes, nr);
-	for (u32 i = 0; i < nr; i++)
-		free_extent_buffer(l->nodes[i].eb);
+	prefetch_readahead(l->fs_info, l->nodes, nr);
+	prefetch_release_readahead(l->nodes, nr);
 }
 
 /* Go on with the next level or, at the end, none. */

@@ -304,6 +304,40 @@ void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
 	ra->eb = NULL;
 }
 
+static int cmp_readahead(const void *a, const void *b)
+{
+	const struct btrfs_tree_block_readahead *ra = a;
+	const struct btrfs_tree_block_readahead *rb = b;
+
+	return (ra->bytenr > rb->bytenr) - (ra->bytenr < rb->bytenr);
+}
+
+/**
+ * prefetch_readahead() - read ahead tree blocks, in the order of the disk
+ * @fs_info:	they are of
+ * @blocks:	described by prefetch_init_readahead(); are sorted by bytenr
+ * @nr:		of them
+ *
+ * To be followed by prefetch_release_readahead().
+ */
+void prefetch_readahead(struct btrfs_fs_info *fs_info,
+			struct btrfs_tree_block_readahead *blocks, u32 nr)
+{
+	sort(blocks, nr, sizeof(blocks[0]), cmp_readahead, NULL);
+	btrfs_readahead_tree_blocks(fs_info, blocks, nr);
+}
+
+/**
+ * prefetch_release_readahead() - drop the references to tree blocks read ahead
+ * @blocks:	that prefetch_readahead() was told
+ * @nr:		of them
+ */
+void prefetch_release_readahead(struct btrfs_tree_block_readahead *blocks, u32 nr)
+{
+	for (u32 i = 0; i < nr; i++)
+		free_extent_buffer(blocks[i].eb);
+}
+
 /* Cursors */
 
 static void release_cursor(struct prefetch_cursor *cur)
@@ -412,14 +446,6 @@ static int start_cursor(struct prefetch_cursor *cur, const struct btrfs_key *sta
 	return enter_node(cur);
 }
 
-static int cmp_readahead(const void *a, const void *b)
-{
-	const struct btrfs_tree_block_readahead *ra = a;
-	const struct btrfs_tree_block_readahead *rb = b;
-
-	return (ra->bytenr > rb->bytenr) - (ra->bytenr < rb->bytenr);
-}
-
 static void count_read(struct btrfs_send_prefetch *p, const struct extent_buffer *eb)
 {
 	if (!eb)
@@ -485,12 +511,10 @@ static void read_nodes_ahead(struct btrfs_send_prefetch *p, int level)
 		}
 	}
 
-	sort(p->nodes, nr, sizeof(p->nodes[0]), cmp_readahead, NULL);
-	btrfs_readahead_tree_blocks(p->fs_info, p->nodes, nr);
-	for (int i = 0; i < nr; i++) {
+	prefetch_readahead(p->fs_info, p->nodes, nr);
+	for (int i = 0; i < nr; i++)
 		count_read(p, p->nodes[i].eb);
-		free_extent_buffer(p->nodes[i].eb);
-	}
+	prefetch_release_readahead(p->nodes, nr);
 }
 
 /* Put a child of the cursor's node at a level at the end of the window. */

@@ -7,9 +7,12 @@
 #include <linux/sysfs.h>
 #include <linux/types.h>
 
+struct btrfs_fs_info;
 struct btrfs_key;
 struct btrfs_root;
 struct btrfs_send_prefetch;
+struct btrfs_tree_block_readahead;
+struct extent_buffer;
 struct page;
 
 /* What is counted, and shown in /sys/fs/btrfs/<UUID>/send_prefetch/. */
@@ -71,5 +74,12 @@ bool btrfs_send_prefetch_encoded(const struct btrfs_send_prefetch *p, u64 ino, u
 				 u64 bytenr, u64 len, struct page **pages);
 bool btrfs_send_prefetch_was_empty(const struct btrfs_send_prefetch *p, u64 ino);
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
+
+/* For the parts of the prefetcher. */
+void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
+			     const struct extent_buffer *node, int slot);
+void prefetch_readahead(struct btrfs_fs_info *fs_info,
+			struct btrfs_tree_block_readahead *blocks, u32 nr);
+void prefetch_release_readahead(struct btrfs_tree_block_readahead *blocks, u32 nr);
 
 #endif

@@ -5,19 +5,17 @@
  */
 
 #include <kunit/test.h>
+#include "tests/send-prefetch-test.h"
 
 #define TEST_NODESIZE		SZ_16K
 #define TEST_BYTENR		((u64)SZ_1G)
 #define TEST_INO		BTRFS_FIRST_FREE_OBJECTID
 
 struct prefetch_data_test {
-	struct btrfs_fs_info *fs_info;
 	struct btrfs_root *root;
-	struct extent_buffer *leaf;
+	struct prefetch_test_leaf leaf;
 	struct prefetch_data *d;
 	struct prefetch_data_params params;
-	/* Where the data of the last item begins. */
-	u32 end;
 };
 
 /* A file extent item, as far as it matters. */
@@ -31,58 +29,33 @@ struct test_extent {
 	u8 compression;
 };
 
-static void empty_leaf(struct kunit *test)
-{
-	struct prefetch_data_test *t = test->priv;
-
-	memzero_extent_buffer(t->leaf, 0, TEST_NODESIZE);
-	btrfs_set_header_bytenr(t->leaf, t->leaf->start);
-	t->end = BTRFS_LEAF_DATA_SIZE(t->fs_info);
-}
-
-static int add_item(struct kunit *test, u64 ino, u8 type, u64 offset, u32 size)
-{
-	struct prefetch_data_test *t = test->priv;
-	const int slot = btrfs_header_nritems(t->leaf);
-	const struct btrfs_key key = { .objectid = ino, .type = type, .offset = offset };
-	struct btrfs_disk_key disk_key;
-
-	btrfs_set_header_nritems(t->leaf, slot + 1);
-	btrfs_cpu_key_to_disk(&disk_key, &key);
-	btrfs_set_item_key(t->leaf, &disk_key, slot);
-	t->end -= size;
-	btrfs_set_item_offset(t->leaf, slot, t->end);
-	btrfs_set_item_size(t->leaf, slot, size);
-	return slot;
-}
-
 static void add_inode(struct kunit *test, u64 ino, u64 size, u32 mode, u32 nlink)
 {
 	struct prefetch_data_test *t = test->priv;
-	const int slot = add_item(test, ino, BTRFS_INODE_ITEM_KEY, 0,
-				  sizeof(struct btrfs_inode_item));
-	struct btrfs_inode_item *item = btrfs_item_ptr(t->leaf, slot, struct btrfs_inode_item);
+	const int slot = prefetch_test_add_item(&t->leaf, ino, BTRFS_INODE_ITEM_KEY, 0,
+						sizeof(struct btrfs_inode_item));
+	struct btrfs_inode_item *item = btrfs_item_ptr(t->leaf.eb, slot, struct btrfs_inode_item);
 
-	btrfs_set_inode_size(t->leaf, item, size);
-	btrfs_set_inode_mode(t->leaf, item, mode);
-	btrfs_set_inode_nlink(t->leaf, item, nlink);
+	btrfs_set_inode_size(t->leaf.eb, item, size);
+	btrfs_set_inode_mode(t->leaf.eb, item, mode);
+	btrfs_set_inode_nlink(t->leaf.eb, item, nlink);
 }
 
 static void add_extent(struct kunit *test, u64 ino, u64 offset, const struct test_extent *extent)
 {
 	struct prefetch_data_test *t = test->priv;
-	const int slot = add_item(test, ino, BTRFS_EXTENT_DATA_KEY, offset,
-				  sizeof(struct btrfs_file_extent_item));
+	const int slot = prefetch_test_add_item(&t->leaf, ino, BTRFS_EXTENT_DATA_KEY, offset,
+						sizeof(struct btrfs_file_extent_item));
 	struct btrfs_file_extent_item *item =
-		btrfs_item_ptr(t->leaf, slot, struct btrfs_file_extent_item);
+		btrfs_item_ptr(t->leaf.eb, slot, struct btrfs_file_extent_item);
 
-	btrfs_set_file_extent_type(t->leaf, item, extent->type);
-	btrfs_set_file_extent_generation(t->leaf, item, extent->generation);
-	btrfs_set_file_extent_compression(t->leaf, item, extent->compression);
-	btrfs_set_file_extent_disk_bytenr(t->leaf, item, extent->bytenr);
-	btrfs_set_file_extent_disk_num_bytes(t->leaf, item, extent->disk_len ?: extent->len);
-	btrfs_set_file_extent_offset(t->leaf, item, extent->skipped);
-	btrfs_set_file_extent_num_bytes(t->leaf, item, extent->len);
+	btrfs_set_file_extent_type(t->leaf.eb, item, extent->type);
+	btrfs_set_file_extent_generation(t->leaf.eb, item, extent->generation);
+	btrfs_set_file_extent_compression(t->leaf.eb, item, extent->compression);
+	btrfs_set_file_extent_disk_bytenr(t->leaf.eb, item, extent->bytenr);
+	btrfs_set_file_extent_disk_num_bytes(t->leaf.eb, item, extent->disk_len ?: extent->len);
+	btrfs_set_file_extent_offset(t->leaf.eb, item, extent->skipped);
+	btrfs_set_file_extent_num_bytes(t->leaf.eb, item, extent->len);
 }
 
 static void regular_extent(struct kunit *test, u64 ino, u64 offset, u64 bytenr, u64 len)
@@ -110,9 +83,9 @@ static void search(struct kunit *test)
 {
 	struct prefetch_data_test *t = test->priv;
 
-	down_read(&t->fs_info->commit_root_sem);
-	prefetch_data_add_leaf(t->d, t->leaf);
-	up_read(&t->fs_info->commit_root_sem);
+	down_read(&t->root->fs_info->commit_root_sem);
+	prefetch_data_add_leaf(t->d, t->leaf.eb);
+	up_read(&t->root->fs_info->commit_root_sem);
 }
 
 /* The next range of the window is this one; it is passed. */
@@ -200,13 +173,13 @@ static void inodes_test(struct kunit *test)
 	search(test);
 	expect_end(test);
 	/* Of the last inode the next leaf has an extent. */
-	empty_leaf(test);
+	prefetch_test_empty_leaf(&t->leaf);
 	regular_extent(test, TEST_INO + 3, 0, 5 * TEST_BYTENR, SZ_4K);
 	search(test);
 	expect_range(test, TEST_INO + 3, 0, SZ_4K, 5 * TEST_BYTENR, SZ_4K);
 	expect_end(test);
 	/* Something of the file system's own. */
-	empty_leaf(test);
+	prefetch_test_empty_leaf(&t->leaf);
 	add_inode(test, BTRFS_FREE_INO_OBJECTID, SZ_4K, S_IFREG, 1);
 	regular_extent(test, BTRFS_FREE_INO_OBJECTID, 0, 6 * TEST_BYTENR, SZ_4K);
 	search(test);
@@ -260,7 +233,7 @@ static void large_test(struct kunit *test)
 	start(test, SZ_4M);
 	search(test);
 	/* Only a copy is looked into from here on. */
-	empty_leaf(test);
+	prefetch_test_empty_leaf(&t->leaf);
 	for (u32 offset = 0; offset < SZ_128M; offset += SZ_1M) {
 		most = max(most, t->d->tail - t->d->head);
 		expect_range(test, TEST_INO, offset, SZ_1M, TEST_BYTENR + offset, SZ_1M);
@@ -357,9 +330,10 @@ static void shared_test(struct kunit *test)
 /* Add extents to the window, all of which are doubted or not. */
 static void expect_doubt(struct kunit *test, u64 ino, u32 nr, bool doubted)
 {
-	struct prefetch_data *d = ((struct prefetch_data_test *)test->priv)->d;
+	struct prefetch_data_test *t = test->priv;
+	struct prefetch_data *d = t->d;
 
-	empty_leaf(test);
+	prefetch_test_empty_leaf(&t->leaf);
 	add_inode(test, ino, SZ_1M, S_IFREG, 1);
 	for (u64 i = 0; i < nr; i++)
 		regular_extent(test, ino, i * SZ_4K, ino * TEST_BYTENR + i * SZ_16K, SZ_4K);
@@ -394,27 +368,16 @@ static void doubt_test(struct kunit *test)
 static int prefetch_data_test_init(struct kunit *test)
 {
 	struct prefetch_data_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-	struct btrfs_fs_info *fs_info = kunit_kzalloc(test, sizeof(*fs_info), GFP_KERNEL);
+	struct btrfs_fs_info *fs_info = prefetch_test_fs_info(test, TEST_NODESIZE);
 	struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
 
 	if (!t || !fs_info || !root)
 		return -ENOMEM;
-	btrfs_init_fs_info(fs_info);
-	fs_info->nodesize = TEST_NODESIZE;
-	fs_info->nodesize_bits = ilog2(TEST_NODESIZE);
-	fs_info->sectorsize = SZ_4K;
-	fs_info->sectorsize_bits = ilog2(SZ_4K);
-	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
 	root->fs_info = fs_info;
-	t->fs_info = fs_info;
 	t->root = root;
 	t->params.depth = 32;
-	t->leaf = alloc_test_extent_buffer(fs_info, TEST_NODESIZE);
-	if (IS_ERR_OR_NULL(t->leaf))
-		return -ENOMEM;
 	test->priv = t;
-	empty_leaf(test);
-	return 0;
+	return prefetch_test_alloc_leaf(&t->leaf, fs_info);
 }
 
 static void prefetch_data_test_exit(struct kunit *test)
@@ -424,7 +387,7 @@ static void prefetch_data_test_exit(struct kunit *test)
 	if (!t)
 		return;
 	prefetch_data_stop(t->d);
-	free_extent_buffer_stale(t->leaf);
+	prefetch_test_free_leaf(&t->leaf);
 }
 
 static struct kunit_case prefetch_data_test_cases[] = {

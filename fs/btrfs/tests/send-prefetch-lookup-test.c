@@ -5,42 +5,24 @@
  */
 
 #include <kunit/test.h>
+#include "tests/send-prefetch-test.h"
 
 #define TEST_NODESIZE		SZ_16K
 #define TEST_INO		BTRFS_FIRST_FREE_OBJECTID
 #define TEST_OLD		10
 
 struct prefetch_lookup_test {
-	struct btrfs_fs_info *fs_info;
-	struct extent_buffer *leaf;
+	struct prefetch_test_leaf leaf;
 	struct prefetch_lookups *l;
-	/* Where the data of the last item begins. */
-	u32 end;
 };
 
-static void empty_leaf(struct kunit *test)
-{
-	struct prefetch_lookup_test *t = test->priv;
-
-	memzero_extent_buffer(t->leaf, 0, TEST_NODESIZE);
-	btrfs_set_header_bytenr(t->leaf, t->leaf->start);
-	t->end = BTRFS_LEAF_DATA_SIZE(t->fs_info);
-}
-
+/* Returns where its content is. */
 static unsigned long add_item(struct kunit *test, u64 ino, u8 type, u64 offset, u32 size)
 {
 	struct prefetch_lookup_test *t = test->priv;
-	const int slot = btrfs_header_nritems(t->leaf);
-	const struct btrfs_key key = { .objectid = ino, .type = type, .offset = offset };
-	struct btrfs_disk_key disk_key;
+	const int slot = prefetch_test_add_item(&t->leaf, ino, type, offset, size);
 
-	btrfs_set_header_nritems(t->leaf, slot + 1);
-	btrfs_cpu_key_to_disk(&disk_key, &key);
-	btrfs_set_item_key(t->leaf, &disk_key, slot);
-	t->end -= size;
-	btrfs_set_item_offset(t->leaf, slot, t->end);
-	btrfs_set_item_size(t->leaf, slot, size);
-	return btrfs_item_ptr_offset(t->leaf, slot);
+	return btrfs_item_ptr_offset(t->leaf.eb, slot);
 }
 
 static void add_inode(struct kunit *test, u64 ino, u64 transid)
@@ -49,7 +31,7 @@ static void add_inode(struct kunit *test, u64 ino, u64 transid)
 	const unsigned long ptr = add_item(test, ino, BTRFS_INODE_ITEM_KEY, 0,
 					   sizeof(struct btrfs_inode_item));
 
-	btrfs_set_inode_transid(t->leaf, (struct btrfs_inode_item *)ptr, transid);
+	btrfs_set_inode_transid(t->leaf.eb, (struct btrfs_inode_item *)ptr, transid);
 }
 
 /* An item with the names "a", "b" and so on, @nr of them. */
@@ -62,8 +44,8 @@ static void add_ref(struct kunit *test, u64 ino, u64 dir, int nr)
 	for (int i = 0; i < nr; i++, ptr += size) {
 		const char name = 'a' + i;
 
-		btrfs_set_inode_ref_name_len(t->leaf, (struct btrfs_inode_ref *)ptr, 1);
-		write_extent_buffer(t->leaf, &name, ptr + sizeof(struct btrfs_inode_ref), 1);
+		btrfs_set_inode_ref_name_len(t->leaf.eb, (struct btrfs_inode_ref *)ptr, 1);
+		write_extent_buffer(t->leaf.eb, &name, ptr + sizeof(struct btrfs_inode_ref), 1);
 	}
 }
 
@@ -77,9 +59,9 @@ static void add_extref(struct kunit *test, u64 ino, u64 dir)
 	for (int i = 0; i < 2; i++, ptr += size) {
 		struct btrfs_inode_extref *ref = (struct btrfs_inode_extref *)ptr;
 
-		btrfs_set_inode_extref_parent(t->leaf, ref, dir + i);
-		btrfs_set_inode_extref_name_len(t->leaf, ref, 1);
-		write_extent_buffer(t->leaf, "x", (unsigned long)&ref->name, 1);
+		btrfs_set_inode_extref_parent(t->leaf.eb, ref, dir + i);
+		btrfs_set_inode_extref_name_len(t->leaf.eb, ref, 1);
+		write_extent_buffer(t->leaf.eb, "x", (unsigned long)&ref->name, 1);
 	}
 }
 
@@ -97,7 +79,7 @@ static void add_leaf(struct kunit *test)
 {
 	struct prefetch_lookup_test *t = test->priv;
 
-	KUNIT_EXPECT_TRUE(test, prefetch_lookups_add_leaf(t->l, t->leaf));
+	KUNIT_EXPECT_TRUE(test, prefetch_lookups_add_leaf(t->l, t->leaf.eb));
 	prefetch_lookups_sort(t->l);
 }
 
@@ -143,14 +125,14 @@ static void next_leaf_test(struct kunit *test)
 
 	add_inode(test, TEST_INO + 7, TEST_OLD + 1);
 	add_leaf(test);
-	KUNIT_EXPECT_FALSE(test, prefetch_lookups_pending(t->l));
-	empty_leaf(test);
+	KUNIT_EXPECT_EQ(test, t->l->nr_keys, 0);
+	prefetch_test_empty_leaf(&t->leaf);
 	add_ref(test, TEST_INO + 7, TEST_INO + 2, 1);
 	add_leaf(test);
 	KUNIT_EXPECT_EQ(test, t->l->nr_keys, 2);
 	expect_key(test, 1, TEST_INO + 2, BTRFS_DIR_ITEM_KEY, btrfs_name_hash("a", 1));
 	prefetch_lookups_reset(t->l);
-	KUNIT_EXPECT_FALSE(test, prefetch_lookups_pending(t->l));
+	KUNIT_EXPECT_EQ(test, t->l->nr_keys, 0);
 }
 
 /* Names that an item of the other kind holds. */
@@ -178,10 +160,10 @@ static void damaged_test(struct kunit *test)
 	add_inode(test, TEST_INO + 7, TEST_OLD + 1);
 	ptr = add_item(test, TEST_INO + 7, BTRFS_INODE_REF_KEY, TEST_INO + 2,
 		       sizeof(struct btrfs_inode_ref) + 1);
-	btrfs_set_inode_ref_name_len(t->leaf, (struct btrfs_inode_ref *)ptr, U16_MAX);
+	btrfs_set_inode_ref_name_len(t->leaf.eb, (struct btrfs_inode_ref *)ptr, U16_MAX);
 	ptr = add_item(test, TEST_INO + 7, BTRFS_INODE_EXTREF_KEY, 1,
 		       sizeof(struct btrfs_inode_extref) + 1);
-	btrfs_set_inode_extref_name_len(t->leaf, (struct btrfs_inode_extref *)ptr, 2);
+	btrfs_set_inode_extref_name_len(t->leaf.eb, (struct btrfs_inode_extref *)ptr, 2);
 	add_leaf(test);
 	KUNIT_EXPECT_EQ(test, t->l->nr_keys, 0);
 }
@@ -194,12 +176,12 @@ static void full_test(struct kunit *test)
 	u32 leaves = 0;
 
 	do {
-		empty_leaf(test);
+		prefetch_test_empty_leaf(&t->leaf);
 		add_inode(test, TEST_INO, TEST_OLD);
 		for (int i = 0; i < 200; i++)
 			add_ref(test, TEST_INO, dir++, 1);
 		leaves++;
-	} while (prefetch_lookups_add_leaf(t->l, t->leaf));
+	} while (prefetch_lookups_add_leaf(t->l, t->leaf.eb));
 	KUNIT_EXPECT_EQ(test, t->l->nr_keys, 200 * (leaves - 1));
 	KUNIT_EXPECT_GT(test, t->l->nr_keys + 200, PREFETCH_MAX_KEYS - PREFETCH_LEAF_KEYS);
 	prefetch_lookups_reset(t->l);
@@ -211,28 +193,15 @@ static void full_test(struct kunit *test)
 static int prefetch_lookup_test_init(struct kunit *test)
 {
 	struct prefetch_lookup_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-	struct btrfs_fs_info *fs_info = kunit_kzalloc(test, sizeof(*fs_info), GFP_KERNEL);
+	struct btrfs_fs_info *fs_info = prefetch_test_fs_info(test, TEST_NODESIZE);
 
 	if (!t || !fs_info)
 		return -ENOMEM;
-	btrfs_init_fs_info(fs_info);
-	fs_info->nodesize = TEST_NODESIZE;
-	fs_info->nodesize_bits = ilog2(TEST_NODESIZE);
-	fs_info->sectorsize = SZ_4K;
-	fs_info->sectorsize_bits = ilog2(SZ_4K);
-	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
-	t->fs_info = fs_info;
 	t->l = prefetch_lookups_start(fs_info, TEST_OLD);
 	if (!t->l)
 		return -ENOMEM;
 	test->priv = t;
-	t->leaf = alloc_test_extent_buffer(fs_info, TEST_NODESIZE);
-	if (IS_ERR_OR_NULL(t->leaf)) {
-		t->leaf = NULL;
-		return -ENOMEM;
-	}
-	empty_leaf(test);
-	return 0;
+	return prefetch_test_alloc_leaf(&t->leaf, fs_info);
 }
 
 static void prefetch_lookup_test_exit(struct kunit *test)
@@ -242,8 +211,7 @@ static void prefetch_lookup_test_exit(struct kunit *test)
 	if (!t)
 		return;
 	prefetch_lookups_stop(t->l);
-	if (t->leaf)
-		free_extent_buffer_stale(t->leaf);
+	prefetch_test_free_leaf(&t->leaf);
 }
 
 static struct kunit_case prefetch_lookup_test_cases[] = {

@@ -8,6 +8,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/prandom.h>
+#include "tests/send-prefetch-test.h"
 
 #define TEST_NODESIZE		SZ_4K
 #define TEST_MAX_LEAVES		512
@@ -1301,7 +1302,7 @@ static int send_prefetch_test_init(struct kunit *test)
 	struct send_prefetch_test *t;
 
 	t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-	fs_info = kunit_kzalloc(test, sizeof(*fs_info), GFP_KERNEL);
+	fs_info = prefetch_test_fs_info(test, TEST_NODESIZE);
 	if (!t || !fs_info)
 		return -ENOMEM;
 	fs_info->fs_devices = kunit_kzalloc(test, sizeof(*fs_info->fs_devices), GFP_KERNEL);
@@ -1309,12 +1310,6 @@ static int send_prefetch_test_init(struct kunit *test)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&fs_info->fs_devices->devices);
 	mutex_init(&fs_info->fs_devices->device_list_mutex);
-	btrfs_init_fs_info(fs_info);
-	fs_info->nodesize = TEST_NODESIZE;
-	fs_info->nodesize_bits = ilog2(TEST_NODESIZE);
-	fs_info->sectorsize = SZ_4K;
-	fs_info->sectorsize_bits = ilog2(SZ_4K);
-	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
 
 	for (int side = 0; side < 2; side++) {
 		struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
