@@ -296,6 +296,73 @@ static void encoded_test(struct kunit *test)
 	expect_end(test);
 }
 
+/* As if the extent of the first range had been read, full of one byte. */
+static struct prefetch_raw *read_raw(struct kunit *test, u8 byte)
+{
+	struct prefetch_data_test *t = test->priv;
+	struct prefetch_raw *raw = kvzalloc(struct_size(raw, pages, 1), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, raw);
+	init_completion(&raw->read.done);
+	complete_all(&raw->read.done);
+	raw->pages[0] = alloc_page(GFP_KERNEL);
+	raw->nr_pages = raw->pages[0] ? 1 : 0;
+	range_at(t->d, t->d->head)->raw = raw;
+	KUNIT_ASSERT_EQ(test, raw->nr_pages, 1);
+	memset(page_address(raw->pages[0]), byte, PAGE_SIZE);
+	return raw;
+}
+
+static bool copy_raw(struct prefetch_data_test *t, u64 ino, u64 offset, u64 bytenr, u64 len,
+		     struct page *page)
+{
+	bool copied;
+
+	down_read(&t->root->fs_info->commit_root_sem);
+	copied = prefetch_data_copy_raw(t->d, ino, offset, bytenr, len, &page);
+	up_read(&t->root->fs_info->commit_root_sem);
+	return copied;
+}
+
+/* What was read is given out only where it is what the send would read now. */
+static void copy_raw_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	const struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.bytenr = TEST_BYTENR,
+		.disk_len = SZ_4K,
+		.len = SZ_64K,
+		.generation = 10,
+		.compression = BTRFS_COMPRESS_ZSTD,
+	};
+	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	struct prefetch_raw *raw;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	t->params.encoded = true;
+	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
+	add_extent(test, TEST_INO, 0, &extent);
+	start(test, SZ_16M);
+	search(test);
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO, 0, TEST_BYTENR, SZ_4K, page));
+	raw = read_raw(test, 0x5a);
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO + 1, 0, TEST_BYTENR, SZ_4K, page));
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO, SZ_4K, TEST_BYTENR, SZ_4K, page));
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO, 0, 2 * TEST_BYTENR, SZ_4K, page));
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO, 0, TEST_BYTENR, SZ_8K, page));
+	raw->read.status = BLK_STS_IOERR;
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO, 0, TEST_BYTENR, SZ_4K, page));
+	raw->read.status = BLK_STS_OK;
+	t->root->fs_info->last_reloc_trans++;
+	KUNIT_EXPECT_FALSE(test, copy_raw(t, TEST_INO, 0, TEST_BYTENR, SZ_4K, page));
+	t->root->fs_info->last_reloc_trans--;
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0, PAGE_SIZE));
+	KUNIT_EXPECT_TRUE(test, copy_raw(t, TEST_INO, 0, TEST_BYTENR, SZ_4K, page));
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0x5a, PAGE_SIZE));
+	__free_page(page);
+}
+
 /* What is met a second time in the root is cloned, another part of it is not. */
 static void shared_test(struct kunit *test)
 {
@@ -398,6 +465,7 @@ static struct kunit_case prefetch_data_test_cases[] = {
 	KUNIT_CASE(large_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(encoded_test),
+	KUNIT_CASE(copy_raw_test),
 	KUNIT_CASE(shared_test),
 	KUNIT_CASE(doubt_test),
 	{}
