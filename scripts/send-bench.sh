@@ -807,8 +807,11 @@ compare_received() {
 		die "names, modes or times of $snap differ after receive (variant $stage_variant)"
 }
 
+# Without the time of the snapshot's own directory: a stream makes each file under a
+# temporary name there and tells its time before the last of them.
 list_metadata() {
 	(cd "$1" && find . '(' -path ./snap1 -o -path './old[0-9]*' ')' -prune \
+		-o -path . -printf '%p %y %m %U %G\n' \
 		-o -type d -printf '%p %y %m %U %G %T@\n' \
 		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
