@@ -162,6 +162,8 @@ static void kinds_test(struct kunit *test)
 /* Nothing of what is no file, has no links, or is not known to have any. */
 static void inodes_test(struct kunit *test)
 {
+	struct prefetch_data_test *t = test->priv;
+
 	regular_extent(test, TEST_INO, 0, TEST_BYTENR, SZ_4K);
 	add_inode(test, TEST_INO + 1, SZ_4K, S_IFREG, 0);
 	regular_extent(test, TEST_INO + 1, 0, 2 * TEST_BYTENR, SZ_4K);
