@@ -37,8 +37,8 @@
 /* The most that it can be set to. */
 #define EXTENTS_MAX_RAM_SHARE	2
 /* Bytes of a batch of entries. */
-#define EXTENTS_BATCH_BYTES	SZ_64K
-#define EXTENTS_MIN_ORDER	12
+#define EXTENTS_BATCH_BYTES	SZ_16K
+#define EXTENTS_MIN_ORDER	10
 #define EXTENTS_MAX_ORDER	30
 
 /* An end that stands for all behind it: larger numbers of sectors do not fit in. */
@@ -369,3 +369,7 @@ void btrfs_send_extents_stop(struct btrfs_send_extents *x)
 	drop(x);
 	kvfree(x);
 }
+
+#if IS_ENABLED(CONFIG_BTRFS_SEND_PREFETCH_KUNIT_TEST)
+#include "tests/send-extents-test.c"
+#endif
