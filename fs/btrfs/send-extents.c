@@ -9,10 +9,15 @@
  * A full send passes all there are, in the order of keys. So if it has not met the
  * extent yet there is no clone, and nothing has to be read to know that.
  *
- * The index says no more than that: whether a walk may find something. Of each
- * extent it keeps the range that was referred to, as a file of which parts were
- * overwritten refers to what is left of an extent in several places that have no
- * part in common. Once it is out of memory it is dropped, and all is walked for.
+ * The index says no more than that: whether a walk may find something, and whether
+ * it may find more than one place. Of each extent it keeps the range that was
+ * referred to, as a file of which parts were overwritten refers to what is left of
+ * an extent in several places that have no part in common. Once it is out of memory
+ * it is dropped, and all is walked for.
+ *
+ * Which one of several places a walk takes depends, where walks keep what they have
+ * found out in a cache, on the walks before it. So the send then makes up for those
+ * it has left out, and where that happens again and again the index is dropped too.
  *
  * Entries lie in batches that stay where they are, in chains from a table of heads
  * that is doubled when there are as many entries. A lookup allocates nothing.
@@ -44,6 +49,9 @@
 /* An end that stands for all behind it: larger numbers of sectors do not fit in. */
 #define EXTENT_NO_END		U16_MAX
 
+/* In a bytenr, which is one of a sector: more than one item refers to the extent. */
+#define EXTENT_AGAIN		1ULL
+
 /* An extent, and which of its sectors are referred to by items met so far. */
 struct extent_entry {
 	u64 bytenr;
@@ -62,6 +70,10 @@ struct btrfs_send_extents {
 	/* Bytes that may be allocated, and that are. */
 	u64 limit;
 	u64 bytes;
+
+	/* How often an extent was found in many places, and how often it may be. */
+	u32 many;
+	u32 max_many;
 
 	/* Entries are numbered from 1 on. */
 	u32 nr;
@@ -111,7 +123,7 @@ static struct extent_entry *find_entry(const struct btrfs_send_extents *x, u64 b
 	for (u32 nr = *head_of(x, bytenr); nr;) {
 		struct extent_entry *entry = entry_at(x, nr);
 
-		if (entry->bytenr == bytenr)
+		if ((entry->bytenr & ~EXTENT_AGAIN) == bytenr)
 			return entry;
 		nr = entry->next;
 	}
@@ -162,7 +174,7 @@ static bool resize(struct btrfs_send_extents *x, u32 order)
 
 	for (u32 nr = 1; nr <= x->nr; nr++) {
 		struct extent_entry *entry = entry_at(x, nr);
-		u32 *head = head_of(x, entry->bytenr);
+		u32 *head = head_of(x, entry->bytenr & ~EXTENT_AGAIN);
 
 		entry->next = *head;
 		*head = nr;
@@ -246,44 +258,57 @@ static void item_range(const struct btrfs_send_extents *x, const struct extent_b
 	*end = first + nr;
 }
 
-/**
- * btrfs_send_extents_is_new() - is there nothing an extent could be cloned from?
- * @x:		returned by btrfs_send_extents_start(), or NULL
- * @leaf:	of the send root
- * @slot:	a file extent item of it, not added yet
- *
- * To be asked if nothing but the send root may be cloned from.
- *
- * Return: true if no item that was added refers to where in its extent this one
- * begins; false if one may, if the item has no extent, or if it is not known.
- */
-bool btrfs_send_extents_is_new(struct btrfs_send_extents *x, const struct extent_buffer *leaf,
-			       int slot)
+/* From how many places that were added could the item be cloned? */
+static enum btrfs_send_extents_places count_places(const struct btrfs_send_extents *x,
+						   const struct extent_buffer *leaf, int slot)
 {
+	const u64 bytenr = item_extent(leaf, slot);
 	const struct extent_entry *entry;
-	bool is_new = true;
-	u64 bytenr;
 	u16 start;
 	u16 end;
 
-	if (!x)
-		return false;
-	bytenr = item_extent(leaf, slot);
-	if (bytenr == 0)
-		return false;
+	if (!x->heads || bytenr == 0)
+		return BTRFS_SEND_EXTENTS_MANY;
+	entry = find_entry(x, bytenr);
+	if (!entry)
+		return BTRFS_SEND_EXTENTS_NONE;
 
-	if (!x->heads) {
-		is_new = false;
+	item_range(x, leaf, slot, &start, &end);
+	if (end != EXTENT_NO_END && entry->end != EXTENT_NO_END &&
+	    (start < entry->start || start >= entry->end))
+		return BTRFS_SEND_EXTENTS_NONE;
+	return (entry->bytenr & EXTENT_AGAIN) ? BTRFS_SEND_EXTENTS_MANY : BTRFS_SEND_EXTENTS_ONE;
+}
+
+/**
+ * btrfs_send_extents_find() - from how many places could an extent be cloned?
+ * @x:		returned by btrfs_send_extents_start(), or NULL
+ * @leaf:	of the send root
+ * @slot:	a file extent item of it that refers to an extent, not added yet
+ *
+ * To be asked if nothing but the send root may be cloned from. Of items that were
+ * added, those count that refer to where in its extent this one begins.
+ *
+ * Return: none; one at most; or that there may be any number. Once that was so too
+ * often, or all was forgotten, it is so for all.
+ */
+enum btrfs_send_extents_places btrfs_send_extents_find(struct btrfs_send_extents *x,
+						       const struct extent_buffer *leaf,
+						       int slot)
+{
+	enum btrfs_send_extents_places places;
+
+	if (!x)
+		return BTRFS_SEND_EXTENTS_MANY;
+	places = count_places(x, leaf, slot);
+	if (places == BTRFS_SEND_EXTENTS_NONE) {
+		count(x, BTRFS_SEND_PREFETCH_EXTENTS_NEW);
 	} else {
-		entry = find_entry(x, bytenr);
-		if (entry) {
-			item_range(x, leaf, slot, &start, &end);
-			is_new = end != EXTENT_NO_END && entry->end != EXTENT_NO_END &&
-				 (start < entry->start || start >= entry->end);
-		}
+		count(x, BTRFS_SEND_PREFETCH_EXTENTS_WALKED);
+		if (places == BTRFS_SEND_EXTENTS_MANY && ++x->many == x->max_many)
+			drop(x);
 	}
-	count(x, is_new ? BTRFS_SEND_PREFETCH_EXTENTS_NEW : BTRFS_SEND_PREFETCH_EXTENTS_WALKED);
-	return is_new;
+	return places;
 }
 
 /**
@@ -294,7 +319,7 @@ bool btrfs_send_extents_is_new(struct btrfs_send_extents *x, const struct extent
  *
  * To be called for each one of the send root, whether it is sent or not, in the
  * order of keys. May allocate with GFP_KERNEL; if there is no memory for it, all
- * is forgotten and nothing is new from then on.
+ * is forgotten.
  */
 void btrfs_send_extents_add(struct btrfs_send_extents *x, const struct extent_buffer *leaf,
 			    int slot)
@@ -313,6 +338,7 @@ void btrfs_send_extents_add(struct btrfs_send_extents *x, const struct extent_bu
 	item_range(x, leaf, slot, &start, &end);
 	entry = find_entry(x, bytenr);
 	if (entry) {
+		entry->bytenr |= EXTENT_AGAIN;
 		entry->start = min(entry->start, start);
 		entry->end = max(entry->end, end);
 		return;
@@ -329,6 +355,8 @@ void btrfs_send_extents_add(struct btrfs_send_extents *x, const struct extent_bu
 /**
  * btrfs_send_extents_start() - begin to remember extents
  * @send_root:	of a full send
+ * @max_many:	how often an extent may be found in many places before all is
+ *		forgotten; 0 if that does not matter
  *
  * What was remembered is of no use once a relocation was committed, as extents
  * have other places then.
@@ -336,7 +364,8 @@ void btrfs_send_extents_add(struct btrfs_send_extents *x, const struct extent_bu
  * Return: what the other functions take, or NULL if that is turned off or there
  * is no memory for it; they accept NULL.
  */
-struct btrfs_send_extents *btrfs_send_extents_start(const struct btrfs_root *send_root)
+struct btrfs_send_extents *btrfs_send_extents_start(const struct btrfs_root *send_root,
+						    u32 max_many)
 {
 	const u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
 	struct btrfs_send_extents *x;
@@ -347,6 +376,7 @@ struct btrfs_send_extents *btrfs_send_extents_start(const struct btrfs_root *sen
 	if (!x)
 		return NULL;
 	x->fs_info = send_root->fs_info;
+	x->max_many = max_many;
 	x->sector_shift = ilog2(x->fs_info->sectorsize);
 	x->limit = min_t(u64, READ_ONCE(send_extents_limit), ram / EXTENTS_MAX_RAM_SHARE);
 	if (x->limit == 0)

@@ -6,10 +6,13 @@
 
 #include <kunit/test.h>
 #include <linux/prandom.h>
+#include "../disk-io.h"
+#include "../extent_io.h"
 
 #define TEST_NODESIZE		SZ_16K
 #define TEST_SECTORSIZE		SZ_4K
 #define TEST_MANY		1000000
+#define TEST_MAX_MANY		16
 /* What an extent may cost at most, in bytes, with all that belongs to it. */
 #define TEST_MAX_BYTES		40
 
@@ -42,12 +45,17 @@ static void set_item(struct kunit *test, const struct test_item *item)
 	btrfs_set_file_extent_num_bytes(leaf, fi, (u64)item->nr * TEST_SECTORSIZE);
 }
 
-static bool is_new(struct kunit *test, const struct test_item *item)
+static enum btrfs_send_extents_places find(struct kunit *test, const struct test_item *item)
 {
 	struct send_extents_test *t = test->priv;
 
 	set_item(test, item);
-	return btrfs_send_extents_is_new(t->x, t->leaf, 0);
+	return btrfs_send_extents_find(t->x, t->leaf, 0);
+}
+
+static bool is_new(struct kunit *test, const struct test_item *item)
+{
+	return find(test, item) == BTRFS_SEND_EXTENTS_NONE;
 }
 
 static void add(struct kunit *test, const struct test_item *item)
@@ -95,6 +103,25 @@ static void part_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_new(test, &(struct test_item){ 100, 25, 1 }));
 	add(test, &(struct test_item){ .extent = 100, .start = 0, .nr = 1 });
 	KUNIT_EXPECT_FALSE(test, is_new(test, &(struct test_item){ 100, 0, 1 }));
+}
+
+/* One place or many, until it was many too often. */
+static void places_test(struct kunit *test)
+{
+	const struct test_item item = { .extent = 100, .nr = 8 };
+	const struct test_item other = { .extent = 200, .nr = 8 };
+
+	add(test, &item);
+	KUNIT_EXPECT_EQ(test, find(test, &item), BTRFS_SEND_EXTENTS_ONE);
+	add(test, &(struct test_item){ .extent = 100, .start = 8, .nr = 8 });
+	KUNIT_EXPECT_EQ(test, find(test, &item), BTRFS_SEND_EXTENTS_MANY);
+	KUNIT_EXPECT_EQ(test, find(test, &(struct test_item){ 100, 16, 1 }),
+			BTRFS_SEND_EXTENTS_NONE);
+	for (int i = 1; i < TEST_MAX_MANY; i++) {
+		KUNIT_EXPECT_EQ(test, find(test, &other), BTRFS_SEND_EXTENTS_NONE);
+		KUNIT_EXPECT_EQ(test, find(test, &item), BTRFS_SEND_EXTENTS_MANY);
+	}
+	KUNIT_EXPECT_EQ(test, find(test, &other), BTRFS_SEND_EXTENTS_MANY);
 }
 
 /* Of an encoded extent all parts are the same. */
@@ -145,7 +172,6 @@ static void kinds_test(struct kunit *test)
 	add(test, &item);
 	KUNIT_EXPECT_FALSE(test, is_new(test, &item));
 	KUNIT_EXPECT_EQ(test, counted(test, BTRFS_SEND_PREFETCH_EXTENTS_NEW), 1);
-	KUNIT_EXPECT_EQ(test, counted(test, BTRFS_SEND_PREFETCH_EXTENTS_WALKED), 1);
 }
 
 /* Without memory, or where there is no index, nothing is new. */
@@ -214,6 +240,7 @@ static void random_test(struct kunit *test)
 	u32 new = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, items);
+	((struct send_extents_test *)test->priv)->x->max_many = 0;
 	prandom_seed_state(&random, 1);
 	for (u32 i = 0; i < nr_items; i++) {
 		struct test_item *item = &items[i];
@@ -255,7 +282,7 @@ static int send_extents_test_init(struct kunit *test)
 	fs_info->sectorsize_bits = ilog2(TEST_SECTORSIZE);
 	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
 	t->root->fs_info = fs_info;
-	t->x = btrfs_send_extents_start(t->root);
+	t->x = btrfs_send_extents_start(t->root, TEST_MAX_MANY);
 	if (!t->x)
 		return -ENOMEM;
 	test->priv = t;
@@ -286,6 +313,7 @@ static void send_extents_test_exit(struct kunit *test)
 static struct kunit_case send_extents_test_cases[] = {
 	KUNIT_CASE(met_test),
 	KUNIT_CASE(part_test),
+	KUNIT_CASE(places_test),
 	KUNIT_CASE(encoded_test),
 	KUNIT_CASE(large_test),
 	KUNIT_CASE(kinds_test),

@@ -142,7 +142,7 @@ static void chained(const u64 *extents, u32 nr)
 
 	reset();
 	times[0] = now();
-	x = btrfs_send_extents_start(&root);
+	x = btrfs_send_extents_start(&root, 0);
 	for (u32 i = 0; i < nr; i++) {
 		leaf.item.bytenr = extents[i];
 		btrfs_send_extents_add(x, &leaf, 0);
@@ -150,12 +150,12 @@ static void chained(const u64 *extents, u32 nr)
 	times[1] = now();
 	for (u32 i = 0; i < nr; i++) {
 		leaf.item.bytenr = extents[i];
-		new += btrfs_send_extents_is_new(x, &leaf, 0);
+		new += btrfs_send_extents_find(x, &leaf, 0) == BTRFS_SEND_EXTENTS_NONE;
 	}
 	times[2] = now();
 	for (u32 i = 0; i < nr; i++) {
 		leaf.item.bytenr = extents[i] + 4096;
-		new += btrfs_send_extents_is_new(x, &leaf, 0);
+		new += btrfs_send_extents_find(x, &leaf, 0) == BTRFS_SEND_EXTENTS_NONE;
 	}
 	times[3] = now();
 	if (new != nr)
