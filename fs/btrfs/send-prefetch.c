@@ -1615,6 +1615,8 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(data_hits, 0444, send_prefetch_show, NULL),
 	__ATTR(data_late, 0444, send_prefetch_show, NULL),
 	__ATTR(data_unused, 0444, send_prefetch_show, NULL),
+	__ATTR(extents_new, 0444, send_prefetch_show, NULL),
+	__ATTR(extents_walked, 0444, send_prefetch_show, NULL),
 };
 
 static_assert(ARRAY_SIZE(send_prefetch_counters) == BTRFS_NR_SEND_PREFETCH_COUNTERS);
@@ -1645,6 +1647,8 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_HITS].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_LATE].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_UNUSED].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_NEW].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_WALKED].attr,
 	NULL
 };
 

@@ -40,6 +40,10 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_DATA_LATE,
 	/* Ranges read that it did not ask for. */
 	BTRFS_SEND_PREFETCH_DATA_UNUSED,
+	/* Extents a full send has not met before, so that no clone was searched ... */
+	BTRFS_SEND_PREFETCH_EXTENTS_NEW,
+	/* ... and those it has, or that are more than it can remember. */
+	BTRFS_SEND_PREFETCH_EXTENTS_WALKED,
 	BTRFS_NR_SEND_PREFETCH_COUNTERS,
 };
 
