@@ -27,7 +27,9 @@ struct test_item {
 	u32 extent;
 	u32 start;
 	u32 nr;
-	u8 type;
+	/* Preallocated or inline, otherwise regular. */
+	bool prealloc;
+	bool in_line;
 	u8 compression;
 };
 
@@ -38,7 +40,9 @@ static void set_item(struct kunit *test, const struct test_item *item)
 	struct btrfs_file_extent_item *fi =
 		btrfs_item_ptr(leaf, 0, struct btrfs_file_extent_item);
 
-	btrfs_set_file_extent_type(leaf, fi, item->type ?: BTRFS_FILE_EXTENT_REG);
+	btrfs_set_file_extent_type(leaf, fi, item->in_line ? BTRFS_FILE_EXTENT_INLINE :
+						item->prealloc ? BTRFS_FILE_EXTENT_PREALLOC :
+						BTRFS_FILE_EXTENT_REG);
 	btrfs_set_file_extent_compression(leaf, fi, item->compression);
 	btrfs_set_file_extent_disk_bytenr(leaf, fi, (u64)item->extent * TEST_SECTORSIZE);
 	btrfs_set_file_extent_offset(leaf, fi, (u64)item->start * TEST_SECTORSIZE);
@@ -156,15 +160,15 @@ static void large_test(struct kunit *test)
 /* Inline data and holes are nothing, what is preallocated is something. */
 static void kinds_test(struct kunit *test)
 {
-	struct test_item item = { .extent = 100, .nr = 4, .type = BTRFS_FILE_EXTENT_INLINE };
+	struct test_item item = { .extent = 100, .nr = 4, .in_line = true };
 
 	KUNIT_EXPECT_FALSE(test, is_new(test, &item));
 	add(test, &item);
-	item.type = BTRFS_FILE_EXTENT_REG;
+	item.in_line = false;
 	KUNIT_EXPECT_TRUE(test, is_new(test, &item));
-	item.type = BTRFS_FILE_EXTENT_PREALLOC;
+	item.prealloc = true;
 	add(test, &item);
-	item.type = BTRFS_FILE_EXTENT_REG;
+	item.prealloc = false;
 	KUNIT_EXPECT_FALSE(test, is_new(test, &item));
 
 	item.extent = 0;
