@@ -4,10 +4,8 @@
  * extent items in memory. Nothing is read.
  */
 
-#include <kunit/test.h>
 #include <linux/prandom.h>
-#include "../disk-io.h"
-#include "../extent_io.h"
+#include "tests/send-prefetch-test.h"
 
 #define TEST_NODESIZE		SZ_16K
 #define TEST_SECTORSIZE		SZ_4K
@@ -18,7 +16,7 @@
 
 struct send_extents_test {
 	struct btrfs_root *root;
-	struct extent_buffer *leaf;
+	struct prefetch_test_leaf leaf;
 	struct btrfs_send_extents *x;
 };
 
@@ -36,7 +34,7 @@ struct test_item {
 /* Make it the only item of the leaf. */
 static void set_item(struct kunit *test, const struct test_item *item)
 {
-	struct extent_buffer *leaf = ((struct send_extents_test *)test->priv)->leaf;
+	struct extent_buffer *leaf = ((struct send_extents_test *)test->priv)->leaf.eb;
 	struct btrfs_file_extent_item *fi =
 		btrfs_item_ptr(leaf, 0, struct btrfs_file_extent_item);
 
@@ -54,7 +52,7 @@ static enum btrfs_send_extents_places find(struct kunit *test, const struct test
 	struct send_extents_test *t = test->priv;
 
 	set_item(test, item);
-	return btrfs_send_extents_find(t->x, t->leaf, 0);
+	return btrfs_send_extents_find(t->x, t->leaf.eb, 0);
 }
 
 static bool is_new(struct kunit *test, const struct test_item *item)
@@ -67,7 +65,7 @@ static void add(struct kunit *test, const struct test_item *item)
 	struct send_extents_test *t = test->priv;
 
 	set_item(test, item);
-	btrfs_send_extents_add(t->x, t->leaf, 0);
+	btrfs_send_extents_add(t->x, t->leaf.eb, 0);
 }
 
 static u64 counted(struct kunit *test, enum btrfs_send_prefetch_counter counter)
@@ -270,36 +268,23 @@ static void random_test(struct kunit *test)
 
 static int send_extents_test_init(struct kunit *test)
 {
-	const u32 size = sizeof(struct btrfs_file_extent_item);
 	struct send_extents_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-	struct btrfs_fs_info *fs_info = kunit_kzalloc(test, sizeof(*fs_info), GFP_KERNEL);
+	struct btrfs_fs_info *fs_info = prefetch_test_fs_info(test, TEST_NODESIZE);
 
 	if (!t || !fs_info)
 		return -ENOMEM;
 	t->root = kunit_kzalloc(test, sizeof(*t->root), GFP_KERNEL);
 	if (!t->root)
 		return -ENOMEM;
-	btrfs_init_fs_info(fs_info);
-	fs_info->nodesize = TEST_NODESIZE;
-	fs_info->nodesize_bits = ilog2(TEST_NODESIZE);
-	fs_info->sectorsize = TEST_SECTORSIZE;
-	fs_info->sectorsize_bits = ilog2(TEST_SECTORSIZE);
-	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
 	t->root->fs_info = fs_info;
 	t->x = btrfs_send_extents_start(t->root, TEST_MAX_MANY);
 	if (!t->x)
 		return -ENOMEM;
 	test->priv = t;
-	t->leaf = alloc_test_extent_buffer(fs_info, TEST_NODESIZE);
-	if (IS_ERR_OR_NULL(t->leaf)) {
-		t->leaf = NULL;
+	if (prefetch_test_alloc_leaf(&t->leaf, fs_info))
 		return -ENOMEM;
-	}
-	memzero_extent_buffer(t->leaf, 0, TEST_NODESIZE);
-	btrfs_set_header_bytenr(t->leaf, t->leaf->start);
-	btrfs_set_header_nritems(t->leaf, 1);
-	btrfs_set_item_offset(t->leaf, 0, BTRFS_LEAF_DATA_SIZE(fs_info) - size);
-	btrfs_set_item_size(t->leaf, 0, size);
+	prefetch_test_add_item(&t->leaf, BTRFS_FIRST_FREE_OBJECTID, BTRFS_EXTENT_DATA_KEY, 0,
+			       sizeof(struct btrfs_file_extent_item));
 	return 0;
 }
 
@@ -310,8 +295,7 @@ static void send_extents_test_exit(struct kunit *test)
 	if (!t)
 		return;
 	btrfs_send_extents_stop(t->x);
-	if (t->leaf)
-		free_extent_buffer_stale(t->leaf);
+	prefetch_test_free_leaf(&t->leaf);
 }
 
 static struct kunit_case send_extents_test_cases[] = {
