@@ -42,9 +42,10 @@ What is measured:
 
 The tree:
   --workload NAME       published, one of scripts/workloads (aged, compressed,
-                        directories, nightly, rewritten, sequential,
-                        snapshots), or a file of KEY=value lines (with a
-                        slash), such as --print-workload prints
+                        deduplicated, directories, hardlinks, nightly,
+                        rewritten, sequential, snapshots), or a file of
+                        KEY=value lines (with a slash), such as
+                        --print-workload prints
   --print-workload      print the workload with the options below taken in
   --files N             number of files (default: the workload's)
   --jobs N              jobs writing them at once
@@ -69,7 +70,8 @@ Results:
   --output DIR          directory of this run (default results/<time>..., alone
                         send-bench-<time>...)
   --format table|json|tsv  what to print (default table)
-  --no-trace            do not keep the trace of the disk's commands
+  --no-trace            do not keep the trace of the disk's commands, and not which
+                        trees its blocks belong to
   --dry-run             print every command, run none
   --help                this text
 
@@ -154,6 +156,9 @@ declare -rA ranges=(
 	[NODESIZE]=4096-65536 [DIRECTORIES]=1-100000000 [SIZE_MIN]=0-1000000000000
 	[SIZE_MAX]=0-1000000000000 [SIZE_SKEW]=1-1000 [ROUNDS]=1-1000 [REWRITE]=0-100
 	[DELETE]=0-100 [RENAME]=0-100 [ADD]=0-100 [SNAPSHOTS]=0-1000
+	[FILE_SIZE]=1-1000000000000 [BLOCK_SIZE]=1-1000000000 [WRITES]=0-100000000
+	[UPDATES]=0-100000000 [SYNC_EVERY]=1-100000000 [EXTENTS]=1-1000000
+	[SHARERS]=1-100000000
 	[PUBLISHED_FILES]=0-100000000
 	[PUBLISHED_SNAP1_LINES]=0-10000000000 [PUBLISHED_SNAP2_LINES]=0-10000000000
 )
@@ -312,7 +317,7 @@ read_workload() {
 	local keys='GENERATOR FILES JOBS INLINE_SIZE GROW UPDATE_EVERY UPDATE_BYTES PACE MAX_INLINE
 		NODESIZE PUBLISHED_FILES PUBLISHED_SNAP1_LINES PUBLISHED_SNAP2_LINES DIRECTORIES
 		SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD SNAPSHOTS
-		COMPRESS FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY'
+		COMPRESS FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY EXTENTS SHARERS'
 
 	if [[ $workload == published ]]; then
 		workload_lines=$(published_workload)
@@ -333,8 +338,10 @@ read_workload() {
 	published) keys='JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES' ;;
 	aged) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE DELETE RENAME ADD' ;;
 	rewritten) keys='FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY' ;;
-	*) die "$file: GENERATOR must be published, aged or rewritten, not '${work[GENERATOR]:-}'" \
-		2 ;;
+	rotated) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE' ;;
+	deduplicated) keys='DIRECTORIES EXTENTS SHARERS BLOCK_SIZE REWRITE' ;;
+	*) die "$file: GENERATOR must be published, aged, rewritten, rotated or deduplicated,"\
+" not '${work[GENERATOR]:-}'" 2 ;;
 	esac
 	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
 		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2
@@ -647,6 +654,23 @@ snapshot() {
 	run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$1"
 }
 
+# A round of the tree of hard links.
+rotate_step() {
+	workload_step rotate --round "$1" --keep "${work[ROUNDS]}" --count "${work[FILES]}" \
+		--directories "${work[DIRECTORIES]}" \
+		--size-min "${work[SIZE_MIN]}" --size-max "${work[SIZE_MAX]}" \
+		--size-skew "${work[SIZE_SKEW]}" --rewrite "${work[REWRITE]}"
+	run sync --file-system "$mnt"
+}
+
+# The tree of shared extents, or some of its files anew.
+share_step() {
+	workload_step share --round "$1" --count "${work[FILES]}" \
+		--directories "${work[DIRECTORIES]}" --extents "${work[EXTENTS]}" \
+		--sharers "${work[SHARERS]}" --block "${work[BLOCK_SIZE]}" --rewrite "${work[REWRITE]}"
+	run sync --file-system "$mnt"
+}
+
 build_published() {
 	create_files 0 "${work[FILES]}"
 	snapshot snap1
@@ -675,6 +699,24 @@ build_rewritten() {
 	rewrite_step 0 "${work[WRITES]}"
 	snapshot snap1
 	rewrite_step 1 "${work[UPDATES]}"
+	snapshot snap2
+}
+
+build_rotated() {
+	local round
+
+	for ((round = 0; round < work[ROUNDS]; round++)); do
+		rotate_step "$round"
+	done
+	snapshot snap1
+	rotate_step "${work[ROUNDS]}"
+	snapshot snap2
+}
+
+build_deduplicated() {
+	share_step 0
+	snapshot snap1
+	share_step 1
 	snapshot snap2
 }
 
@@ -1300,6 +1342,15 @@ for variant in "${variant_list[@]}"; do
 done
 if [[ $dry_run == 1 ]]; then
 	exit 0
+fi
+if [[ $trace == 1 && -f $partial/disk ]]; then
+	# without it, the run is as good but for bench-report --by-class
+	if "$scripts/bench-classes" "$partial/disk" > "$partial/classes.tsv"; then
+		gzip --no-name "$partial/classes.tsv"
+	else
+		note "it is not known which trees the blocks of the disk belong to"
+		rm "$partial/classes.tsv"
+	fi
 fi
 rm -f "$partial/disk" "$partial"/fio-*.json
 

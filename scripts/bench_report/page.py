@@ -43,7 +43,7 @@ def html_table(table):
     """A table under its title."""
     title, headings, rows = table
     lines = [f"<h2>{html.escape(title)}</h2>", '<div class="wide"><table>', "<tr>" + "".join(
-        f'<th scope="col"{" class=" + chr(34) + "word" + chr(34) if h in ("send", "variant") else ""}>'
+        f'<th scope="col"{" class=" + chr(34) + "word" + chr(34) if h in ("send", "variant", "class") else ""}>'
         f"{html.escape(h)}</th>" for h in headings) + "</tr>"]
     lines += ["<tr>" + "".join(map(html_cell, row, headings)) + "</tr>" for row in rows]
     return lines + ["</table></div>"]

@@ -55,6 +55,29 @@ def prefetch_table(rows):
     return ("what was read ahead", ["send", "variant"] + [title for title, _ in columns], cells)
 
 
+def class_table(rows):
+    """Which trees that was read belongs to; None where that was not asked for."""
+    cells = []
+    for row in rows:
+        classes = row.get("classes") or {}
+        total = sum(entry["disk_ns"] for entry in classes.values())
+        for name, entry in classes.items():
+            cells.append([row["send"], row["variant"], name, count(entry["reads"]),
+                          mebibytes(entry["bytes"]), seconds(entry["disk_ns"]),
+                          percent(entry["disk_ns"] / total if total else None)])
+    if not cells:
+        return None
+    return ("what was read", ["send", "variant", "class", "reads", "MiB", "disk s", "of disk"], cells)
+
+
+def class_tables(runs, rows):
+    """The same for each of several runs."""
+    for run in runs:
+        table = class_table([row for row in rows if row["run"] == run.name])
+        if table:
+            yield (f"{run.name}: {table[0]}",) + table[1:]
+
+
 def gap_rows(rows):
     """For each send the row that read no more than it needed: off, or the least."""
     chosen = []
@@ -156,7 +179,8 @@ def report(runs, rows):
     """Everything that table and html show: headers, tables, notes."""
     headers = [describe(run) for run in runs]
     if len(runs) == 1:
-        tables = [time_table(rows), disk_table(rows), prefetch_table(rows), gap_table(rows)]
+        tables = [time_table(rows), disk_table(rows), class_table(rows), prefetch_table(rows),
+                  gap_table(rows)]
         return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
     for title, header in zip(run_titles(runs), headers):
         if title != header[0][1][0]:
@@ -167,7 +191,7 @@ def report(runs, rows):
     for run in runs:
         notes += [f"{run.name}: {text}" for text in floor_notes(
             [row for row in rows if row["run"] == run.name])]
-    return headers, compare_tables(runs, rows), notes
+    return headers, compare_tables(runs, rows) + list(class_tables(runs, rows)), notes
 
 
 def cell_text(cell):

@@ -30,7 +30,7 @@ def table_lines(table, colour):
     """A table as aligned text: words to the left, numbers to the right."""
     title, headings, rows = table
     widths = [max(len(cell_text(c)) for c in column) for column in zip(headings, *rows)]
-    left = [heading in ("send", "variant", "") for heading in headings]
+    left = [heading in ("send", "variant", "class", "") for heading in headings]
     lines = [paint(title, "title", colour)]
     above = None
     for row in [headings] + rows:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What was read, by class: which trees the blocks belong to that a send has read."""
+
+import gzip
+import zlib
+from bisect import bisect_right
+
+from bench_report.runs import InputError
+from bench_report.traces import SECTOR, read_trace
+
+# In the order of the table.
+CLASSES = ("tree diff", "send root", "look-ups", "extent tree", "other snapshots", "checksums",
+           "other metadata", "data")
+
+# What a send reads of blocks that these trees have.
+FULL = {"snap1": "send root", "snap1+snap2": "send root", "snap2": "other snapshots"}
+INCREMENTAL = {"snap1": "tree diff", "snap2": "tree diff", "snap1+snap2": "look-ups"}
+BOTH = {"snapshots": "other snapshots", "extent": "extent tree", "checksum": "checksums",
+        "other": "other metadata"}
+
+
+class Blocks:
+    """Where the tree blocks of a run's disk lie."""
+
+    def __init__(self, run):
+        self.starts = []
+        self.ends = []
+        self.trees = []
+        path = run.file("classes.tsv.gz")
+        number = 1
+        try:
+            with gzip.open(path, "rt", encoding="ascii") as file:
+                for number, line in enumerate(file, 1):
+                    lba, sectors, trees = line.rstrip("\n").split("\t")
+                    if not {**FULL, **INCREMENTAL, **BOTH}.get(trees):
+                        raise ValueError("no such trees")
+                    self.add(int(lba), int(lba) + int(sectors), trees)
+        except FileNotFoundError:
+            raise InputError(f"{path} is missing: measured without a trace, or on a real disk, "
+                              "a run has no classes") from None
+        except ValueError:
+            raise InputError(f"{path} line {number}: not the place of tree blocks, "
+                              "the run is damaged") from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"cannot read {path}: {error}, the run is damaged") from None
+
+    def add(self, start, end, trees):
+        """Blocks come in the order of the disk."""
+        if start < (self.ends[-1] if self.ends else 0) or end <= start:
+            raise ValueError("not ascending")
+        self.starts.append(start)
+        self.ends.append(end)
+        self.trees.append(trees)
+
+    def parts(self, start, end):
+        """(sectors, trees) of the parts of a range; trees is None where no tree block is."""
+        index = bisect_right(self.starts, start) - 1
+        if index < 0 or self.ends[index] <= start:
+            index += 1
+        while start < end:
+            if index == len(self.starts) or self.starts[index] >= end:
+                yield end - start, None
+                return
+            if start < self.starts[index]:
+                yield self.starts[index] - start, None
+                start = self.starts[index]
+            stop = min(end, self.ends[index])
+            yield stop - start, self.trees[index]
+            start = stop
+            index += 1
+
+
+def count_reads(blocks, send, reads):
+    """{class: reads, bytes and the disk's time}.
+
+    A command that reads blocks of several classes counts as a read of each;
+    its time is shared out by their sectors.
+    """
+    known = {**(FULL if send == "full" else INCREMENTAL), **BOTH}
+    counts = {}
+    for read in reads:
+        shares = {}
+        for sectors, trees in blocks.parts(read.lba, read.lba + read.sectors):
+            name = known[trees] if trees else "data"
+            shares[name] = shares.get(name, 0) + sectors
+        for name, sectors in shares.items():
+            entry = counts.setdefault(name, {"reads": 0, "bytes": 0, "disk_ns": 0})
+            entry["reads"] += 1
+            entry["bytes"] += sectors * SECTOR
+            entry["disk_ns"] += read.service_ns * sectors / read.sectors
+    return {name: {key: round(value) for key, value in counts[name].items()}
+            for name in CLASSES if name in counts}
+
+
+def add_classes(runs, rows):
+    """Add to each row what its first sample has read, by class."""
+    for run in runs:
+        blocks = Blocks(run)
+        for row in rows:
+            if row["run"] != run.name:
+                continue
+            sample = run.of(row["send"], row["variant"])[0]
+            if sample["trace"] is None:
+                raise InputError(f"run {run.name} has no trace of the disk's commands")
+            row["classes"] = count_reads(blocks, row["send"], read_trace(run, sample))
