@@ -340,8 +340,10 @@ read_workload() {
 	rewritten) keys='FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY' ;;
 	rotated) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE' ;;
 	deduplicated) keys='DIRECTORIES EXTENTS SHARERS BLOCK_SIZE REWRITE' ;;
-	*) die "$file: GENERATOR must be published, aged, rewritten, rotated or deduplicated,"\
-" not '${work[GENERATOR]:-}'" 2 ;;
+	*)
+		die "$file: GENERATOR must be published, aged, rewritten, rotated or deduplicated, not\
+ '${work[GENERATOR]:-}'" 2
+		;;
 	esac
 	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
 		[[ -n ${work[$key]:-} ]] || die "$file: $key is missing" 2
