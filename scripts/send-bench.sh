@@ -341,8 +341,8 @@ read_workload() {
 	rotated) keys='DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE' ;;
 	deduplicated) keys='DIRECTORIES EXTENTS SHARERS BLOCK_SIZE REWRITE' ;;
 	*)
-		die "$file: GENERATOR must be published, aged, rewritten, rotated or deduplicated, not\
- '${work[GENERATOR]:-}'" 2
+		die "$file: GENERATOR must be published, aged, rewritten, rotated or \
+deduplicated, not '${work[GENERATOR]:-}'" 2
 		;;
 	esac
 	for key in FILES PACE MAX_INLINE NODESIZE $keys; do
@@ -669,7 +669,8 @@ rotate_step() {
 share_step() {
 	workload_step share --round "$1" --count "${work[FILES]}" \
 		--directories "${work[DIRECTORIES]}" --extents "${work[EXTENTS]}" \
-		--sharers "${work[SHARERS]}" --block "${work[BLOCK_SIZE]}" --rewrite "${work[REWRITE]}"
+		--sharers "${work[SHARERS]}" --block "${work[BLOCK_SIZE]}" \
+		--rewrite "${work[REWRITE]}"
 	run sync --file-system "$mnt"
 }
 
