@@ -17,6 +17,7 @@ FULL = {"snap1": "send root", "snap1+snap2": "send root", "snap2": "other snapsh
 INCREMENTAL = {"snap1": "tree diff", "snap2": "tree diff", "snap1+snap2": "look-ups"}
 BOTH = {"snapshots": "other snapshots", "extent": "extent tree", "checksum": "checksums",
         "other": "other metadata"}
+TREES = {*FULL, *INCREMENTAL, *BOTH}
 
 
 class Blocks:
@@ -32,7 +33,7 @@ class Blocks:
             with gzip.open(path, "rt", encoding="ascii") as file:
                 for number, line in enumerate(file, 1):
                     lba, sectors, trees = line.rstrip("\n").split("\t")
-                    if not {**FULL, **INCREMENTAL, **BOTH}.get(trees):
+                    if trees not in TREES:
                         raise ValueError("no such trees")
                     self.add(int(lba), int(lba) + int(sectors), trees)
         except FileNotFoundError:

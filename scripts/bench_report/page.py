@@ -5,7 +5,7 @@ import html
 import re
 
 from bench_report.picture import INK, MOVED, as_svg
-from bench_report.tables import cell_text, gap_table, report
+from bench_report.tables import WORDS, cell_text, gap_table, report
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --bar: #0072b2;
@@ -28,23 +28,26 @@ figure { margin: 0; } svg { max-width: 100%; height: auto; }
 """
 
 
+def classes(style, heading):
+    """The attribute of a cell of this style in the column with this heading."""
+    names = " ".join(filter(None, [style, "word" if heading in WORDS else None]))
+    return f' class="{names}"' if names else ""
+
+
 def html_cell(cell, heading):
     """One td."""
     text = cell_text(cell)
     style = None if isinstance(cell, str) else cell[1]
     if style == "bar":
         return f'<td class="bar"><i style="width: {len(text) * 5}%"></i></td>'
-    names = [style or "", "word" if heading in ("send", "variant") else ""]
-    names = " ".join(filter(None, names))
-    return f'<td class="{names}">{html.escape(text)}</td>' if names else f"<td>{html.escape(text)}</td>"
+    return f"<td{classes(style, heading)}>{html.escape(text)}</td>"
 
 
 def html_table(table):
     """A table under its title."""
     title, headings, rows = table
     lines = [f"<h2>{html.escape(title)}</h2>", '<div class="wide"><table>', "<tr>" + "".join(
-        f'<th scope="col"{" class=" + chr(34) + "word" + chr(34) if h in ("send", "variant", "class") else ""}>'
-        f"{html.escape(h)}</th>" for h in headings) + "</tr>"]
+        f'<th scope="col"{classes(None, h)}>{html.escape(h)}</th>' for h in headings) + "</tr>"]
     lines += ["<tr>" + "".join(map(html_cell, row, headings)) + "</tr>" for row in rows]
     return lines + ["</table></div>"]
 

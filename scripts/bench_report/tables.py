@@ -11,6 +11,9 @@ from bench_report.rows import find_row
 from bench_report.runs import SENDS
 from bench_report.traces import GAP_FAR, GAP_NEAR, gap_summary
 
+# Headings of columns of words, which begin at the left; those of numbers end at the right.
+WORDS = ("send", "variant", "class", "")
+
 
 def time_table(rows):
     """How long it took."""

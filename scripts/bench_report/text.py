@@ -4,7 +4,7 @@
 import json
 
 from bench_report.runs import printable
-from bench_report.tables import cell_text, report
+from bench_report.tables import WORDS, cell_text, report
 
 COLOURS = {"better": "\033[32m", "worse": "\033[31m", "title": "\033[1m", "bar": ""}
 
@@ -30,7 +30,7 @@ def table_lines(table, colour):
     """A table as aligned text: words to the left, numbers to the right."""
     title, headings, rows = table
     widths = [max(len(cell_text(c)) for c in column) for column in zip(headings, *rows)]
-    left = [heading in ("send", "variant", "class", "") for heading in headings]
+    left = [heading in WORDS for heading in headings]
     lines = [paint(title, "title", colour)]
     above = None
     for row in [headings] + rows:
