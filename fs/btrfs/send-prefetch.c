@@ -1617,6 +1617,7 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(data_unused, 0444, send_prefetch_show, NULL),
 	__ATTR(extents_new, 0444, send_prefetch_show, NULL),
 	__ATTR(extents_walked, 0444, send_prefetch_show, NULL),
+	__ATTR(inodes_known, 0444, send_prefetch_show, NULL),
 };
 
 static_assert(ARRAY_SIZE(send_prefetch_counters) == BTRFS_NR_SEND_PREFETCH_COUNTERS);
@@ -1649,6 +1650,7 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_UNUSED].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_NEW].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_WALKED].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_INODES_KNOWN].attr,
 	NULL
 };
 

@@ -44,6 +44,8 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_EXTENTS_NEW,
 	/* ... and those it has, or that are more than it can remember. */
 	BTRFS_SEND_PREFETCH_EXTENTS_WALKED,
+	/* Inodes the send asked for again, so that they were not searched. */
+	BTRFS_SEND_PREFETCH_INODES_KNOWN,
 	BTRFS_NR_SEND_PREFETCH_COUNTERS,
 };
 
