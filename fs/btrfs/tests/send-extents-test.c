@@ -273,10 +273,9 @@ static int send_extents_test_init(struct kunit *test)
 
 	if (!t || !fs_info)
 		return -ENOMEM;
-	t->root = kunit_kzalloc(test, sizeof(*t->root), GFP_KERNEL);
+	t->root = prefetch_test_root(test, fs_info);
 	if (!t->root)
 		return -ENOMEM;
-	t->root->fs_info = fs_info;
 	t->x = btrfs_send_extents_start(t->root, TEST_MAX_MANY);
 	if (!t->x)
 		return -ENOMEM;

@@ -131,11 +131,10 @@ static int send_inodes_test_init(struct kunit *test)
 
 	if (!t || !fs_info)
 		return -ENOMEM;
-	t->send_root = kunit_kzalloc(test, sizeof(*t->send_root), GFP_KERNEL);
-	t->parent_root = kunit_kzalloc(test, sizeof(*t->parent_root), GFP_KERNEL);
+	t->send_root = prefetch_test_root(test, fs_info);
+	t->parent_root = prefetch_test_root(test, fs_info);
 	if (!t->send_root || !t->parent_root)
 		return -ENOMEM;
-	t->send_root->fs_info = fs_info;
 	t->send_root->root_key.objectid = TEST_INO + 1;
 	t->parent_root->root_key.objectid = TEST_INO;
 	t->x = btrfs_send_inodes_start(t->send_root);

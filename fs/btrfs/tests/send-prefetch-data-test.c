@@ -438,12 +438,12 @@ static int prefetch_data_test_init(struct kunit *test)
 {
 	struct prefetch_data_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 	struct btrfs_fs_info *fs_info = prefetch_test_fs_info(test, TEST_NODESIZE);
-	struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
 
-	if (!t || !fs_info || !root)
+	if (!t || !fs_info)
 		return -ENOMEM;
-	root->fs_info = fs_info;
-	t->root = root;
+	t->root = prefetch_test_root(test, fs_info);
+	if (!t->root)
+		return -ENOMEM;
 	t->params.depth = 32;
 	test->priv = t;
 	return prefetch_test_alloc_leaf(&t->leaf, fs_info);

@@ -1312,11 +1312,10 @@ static int send_prefetch_test_init(struct kunit *test)
 	mutex_init(&fs_info->fs_devices->device_list_mutex);
 
 	for (int side = 0; side < 2; side++) {
-		struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
+		struct btrfs_root *root = prefetch_test_root(test, fs_info);
 
 		if (!root)
 			return -ENOMEM;
-		root->fs_info = fs_info;
 		btrfs_set_root_used(&root->root_item, SZ_1G);
 		t->trees[side].root = root;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the KUnit tests of the send prefetch share: a file system and a leaf that
- * are only in memory. Each test is part of another source file, so all is inline.
+ * What the KUnit tests of the send prefetch share: a file system, roots and a leaf
+ * that are only in memory. Each test is part of another source file, so all is inline.
  */
 
 #ifndef BTRFS_SEND_PREFETCH_TEST_H
@@ -37,6 +37,17 @@ static inline struct btrfs_fs_info *prefetch_test_fs_info(struct kunit *test, u3
 	fs_info->sectorsize_bits = ilog2(SZ_4K);
 	set_bit(BTRFS_FS_STATE_DUMMY_FS_INFO, &fs_info->fs_state);
 	return fs_info;
+}
+
+/* Returns NULL if there is no memory; freed with the test. */
+static inline struct btrfs_root *prefetch_test_root(struct kunit *test,
+						    struct btrfs_fs_info *fs_info)
+{
+	struct btrfs_root *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
+
+	if (root)
+		root->fs_info = fs_info;
+	return root;
 }
 
 static inline void prefetch_test_empty_leaf(struct prefetch_test_leaf *leaf)
