@@ -36,6 +36,7 @@
 #include "accessors.h"
 #include "fs.h"
 #include "send-extents.h"
+#include "send-prefetch.h"
 
 /* What an index may take if the parameter does not say: this share of the memory. */
 #define EXTENTS_RAM_SHARE	64
@@ -91,11 +92,6 @@ static unsigned long long send_extents_limit;
 module_param(send_extents_limit, ullong, 0644);
 MODULE_PARM_DESC(send_extents_limit,
 		 "Bytes a full send may use to remember extents (default 0: automatic)");
-
-static void count(const struct btrfs_send_extents *x, enum btrfs_send_prefetch_counter counter)
-{
-	atomic64_inc(&x->fs_info->send_prefetch_stats.counters[counter]);
-}
 
 static u64 heads_bytes(u32 order)
 {
@@ -302,9 +298,9 @@ enum btrfs_send_extents_places btrfs_send_extents_find(struct btrfs_send_extents
 		return BTRFS_SEND_EXTENTS_MANY;
 	places = count_places(x, leaf, slot);
 	if (places == BTRFS_SEND_EXTENTS_NONE) {
-		count(x, BTRFS_SEND_PREFETCH_EXTENTS_NEW);
+		prefetch_count(x->fs_info, BTRFS_SEND_PREFETCH_EXTENTS_NEW);
 	} else {
-		count(x, BTRFS_SEND_PREFETCH_EXTENTS_WALKED);
+		prefetch_count(x->fs_info, BTRFS_SEND_PREFETCH_EXTENTS_WALKED);
 		if (places == BTRFS_SEND_EXTENTS_MANY && ++x->many == x->max_many)
 			drop(x);
 	}
@@ -367,7 +363,7 @@ void btrfs_send_extents_add(struct btrfs_send_extents *x, const struct extent_bu
 struct btrfs_send_extents *btrfs_send_extents_start(const struct btrfs_root *send_root,
 						    u32 max_many)
 {
-	const u64 ram = (u64)totalram_pages() << PAGE_SHIFT;
+	const u64 ram = prefetch_ram_bytes();
 	struct btrfs_send_extents *x;
 
 	if (!READ_ONCE(send_extents))

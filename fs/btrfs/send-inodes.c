@@ -74,7 +74,7 @@ const struct btrfs_send_inode *btrfs_send_inodes_find(struct btrfs_send_inodes *
 	entry = entry_of(x, root, ino);
 	if (entry->root != root || entry->ino != ino)
 		return NULL;
-	atomic64_inc(&x->fs_info->send_prefetch_stats.counters[BTRFS_SEND_PREFETCH_INODES_KNOWN]);
+	prefetch_count(x->fs_info, BTRFS_SEND_PREFETCH_INODES_KNOWN);
 	return &entry->inode;
 }
 
@@ -135,8 +135,7 @@ void btrfs_send_inodes_add_missing(struct btrfs_send_inodes *x, const struct btr
  */
 struct btrfs_send_inodes *btrfs_send_inodes_start(const struct btrfs_root *send_root)
 {
-	const u64 entries = ((u64)totalram_pages() << PAGE_SHIFT) / INODES_RAM_SHARE /
-			    sizeof(struct inode_entry);
+	const u64 entries = prefetch_ram_bytes() / INODES_RAM_SHARE / sizeof(struct inode_entry);
 	const u32 order = clamp_t(u32, ilog2(max_t(u64, entries, 1)), INODES_MIN_ORDER,
 				  INODES_MAX_ORDER);
 	struct btrfs_send_inodes *x;

@@ -168,11 +168,6 @@ static bool in_window(const struct prefetch_data *d, u32 nr)
 	return nr - d->head < d->tail - d->head;
 }
 
-static void count(const struct prefetch_data *d, enum btrfs_send_prefetch_counter counter)
-{
-	atomic64_inc(&d->fs_info->send_prefetch_stats.counters[counter]);
-}
-
 static pgoff_t last_index(const struct prefetch_range *range)
 {
 	return (range->offset + range->len - 1) >> PAGE_SHIFT;
@@ -715,7 +710,7 @@ static void submit_range(struct prefetch_data *d, u32 nr, bool join)
 	d->sweep = range->bytenr + range->disk_len;
 	if (!range_in_flight(range))
 		return;
-	count(d, BTRFS_SEND_PREFETCH_DATA_READS);
+	prefetch_count(d->fs_info, BTRFS_SEND_PREFETCH_DATA_READS);
 	if (!join) {
 		d->nr_inflight++;
 		d->request_bytes = 0;
@@ -763,7 +758,7 @@ static void release_head(struct prefetch_data *d)
 	else if (d->doubt > 0)
 		d->doubt--;
 	if (range->submitted && !range->used && inode && inode->inode) {
-		count(d, BTRFS_SEND_PREFETCH_DATA_UNUSED);
+		prefetch_count(d->fs_info, BTRFS_SEND_PREFETCH_DATA_UNUSED);
 		/* As if it had not been read. */
 		if (range->absent)
 			truncate_inode_pages_range(inode->inode->i_mapping,
@@ -851,8 +846,8 @@ int prefetch_data_wait(struct prefetch_data *d, u64 ino, u64 offset)
 	}
 	if (range && !range->used) {
 		if (!range->doubted)
-			count(d, late ? BTRFS_SEND_PREFETCH_DATA_LATE :
-					BTRFS_SEND_PREFETCH_DATA_HITS);
+			prefetch_count(d->fs_info, late ? BTRFS_SEND_PREFETCH_DATA_LATE :
+							  BTRFS_SEND_PREFETCH_DATA_HITS);
 		range->used = true;
 	}
 	return 0;

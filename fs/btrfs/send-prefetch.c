@@ -72,8 +72,12 @@
 /* The largest one that can be asked for, as a share of the memory. */
 #define PREFETCH_MAX_RAM_SHARE		2
 
-/* Bytes of memory, 0 while the kernel command line is parsed. */
-static u64 ram_bytes(void)
+/**
+ * prefetch_ram_bytes() - the size of the memory
+ *
+ * Return: bytes, 0 while the kernel command line is parsed.
+ */
+u64 prefetch_ram_bytes(void)
 {
 	return (u64)totalram_pages() << PAGE_SHIFT;
 }
@@ -82,7 +86,7 @@ static unsigned long long send_prefetch_window;
 
 static int send_prefetch_window_set(const char *val, const struct kernel_param *kp)
 {
-	const u64 max = ram_bytes() / PREFETCH_MAX_RAM_SHARE;
+	const u64 max = prefetch_ram_bytes() / PREFETCH_MAX_RAM_SHARE;
 	unsigned long long window;
 	int ret;
 
@@ -243,9 +247,16 @@ static bool in_window(const struct btrfs_send_prefetch *p, u32 nr)
 	return nr - p->head < p->tail - p->head;
 }
 
-static void count(const struct btrfs_send_prefetch *p, enum btrfs_send_prefetch_counter counter)
+/**
+ * prefetch_count() - count one more
+ * @fs_info:	in whose statistics
+ * @counter:	of what
+ *
+ * Context: Any.
+ */
+void prefetch_count(struct btrfs_fs_info *fs_info, enum btrfs_send_prefetch_counter counter)
 {
-	atomic64_inc(&p->fs_info->send_prefetch_stats.counters[counter]);
+	atomic64_inc(&fs_info->send_prefetch_stats.counters[counter]);
 }
 
 static u64 send_root_id(const struct btrfs_send_prefetch *p)
@@ -451,9 +462,9 @@ static void count_read(struct btrfs_send_prefetch *p, const struct extent_buffer
 	if (!eb)
 		return;
 	if (extent_buffer_reading(eb))
-		count(p, BTRFS_SEND_PREFETCH_READS);
+		prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_READS);
 	else
-		count(p, BTRFS_SEND_PREFETCH_CACHED);
+		prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_CACHED);
 }
 
 /*
@@ -556,7 +567,7 @@ static void add_lookup(struct btrfs_send_prefetch *p,
 	p->queue[p->queue_len++] = p->tail;
 	p->queue_sorted = false;
 	p->tail++;
-	count(p, BTRFS_SEND_PREFETCH_LOOKUPS);
+	prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_LOOKUPS);
 }
 
 /*
@@ -707,7 +718,7 @@ static void fill_window(struct btrfs_send_prefetch *p)
 		resize_window(p);
 		compact_queue(p);
 		p->filling = true;
-		count(p, BTRFS_SEND_PREFETCH_FILLS);
+		prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_FILLS);
 	} else if (p->queue_sorted) {
 		compact_queue(p);
 	}
@@ -845,7 +856,7 @@ static void need_head(struct btrfs_send_prefetch *p)
 		block->needed = true;
 		if (!block->submitted || block_in_flight(block)) {
 			p->nr_late++;
-			count(p, BTRFS_SEND_PREFETCH_LATE);
+			prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_LATE);
 			if (block->submitted)
 				trace_btrfs_send_prefetch_late(fsid, ra->owner_root,
 							       ra->bytenr, ra->generation,
@@ -856,11 +867,11 @@ static void need_head(struct btrfs_send_prefetch *p)
 								    ra->generation,
 								    ra->level);
 		} else if (!ra->eb || !extent_buffer_uptodate(ra->eb)) {
-			count(p, BTRFS_SEND_PREFETCH_LOST);
+			prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_LOST);
 			trace_btrfs_send_prefetch_lost(fsid, ra->owner_root, ra->bytenr,
 						       ra->generation, ra->level);
 		} else {
-			count(p, BTRFS_SEND_PREFETCH_HITS);
+			prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_HITS);
 		}
 	}
 }
@@ -1147,7 +1158,7 @@ static void drop_all(struct btrfs_send_prefetch *p)
 		const struct btrfs_tree_block_readahead *ra = &block->ra;
 
 		if (!block->needed && ra->eb) {
-			count(p, BTRFS_SEND_PREFETCH_UNUSED);
+			prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_UNUSED);
 			trace_btrfs_send_prefetch_unused(p->fs_info->fs_devices->fsid,
 							 ra->owner_root, ra->bytenr,
 							 ra->generation, ra->level);
@@ -1252,7 +1263,8 @@ static void limit_blocks(struct btrfs_send_prefetch *p, u64 bytes)
 static void init_window(struct btrfs_send_prefetch *p)
 {
 	const struct btrfs_fs_info *fs_info = p->fs_info;
-	const u64 max = ram_bytes() / PREFETCH_MAX_RAM_SHARE;
+	const u64 ram = prefetch_ram_bytes();
+	const u64 max = ram / PREFETCH_MAX_RAM_SHARE;
 	u64 window = READ_ONCE(send_prefetch_window);
 
 	/* Only the kernel command line can ask for more. */
@@ -1264,8 +1276,8 @@ static void init_window(struct btrfs_send_prefetch *p)
 	}
 	p->fixed = window > 0;
 	if (!window)
-		window = fs_info->fs_devices->rotating ? min_t(u64, ram_bytes() / 32, SZ_256M) :
-							 min_t(u64, ram_bytes() / 64, SZ_64M);
+		window = fs_info->fs_devices->rotating ? min_t(u64, ram / 32, SZ_256M) :
+							 min_t(u64, ram / 64, SZ_64M);
 	p->window = window;
 	/* A window larger than the trees would be wasted. */
 	limit_blocks(p, min(window, tree_bytes(p)));
@@ -1310,7 +1322,7 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 		btrfs_send_prefetch_stop(p);
 		return NULL;
 	}
-	count(p, BTRFS_SEND_PREFETCH_SENDS);
+	prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_SENDS);
 	return p;
 }
 
@@ -1413,7 +1425,7 @@ void btrfs_send_prefetch_restart(struct btrfs_send_prefetch *p,
 	/* There is nothing to read of a tree that is one leaf, but of its files. */
 	if (p->data && btrfs_header_level(p->cursors[0].root->commit_root) == 0)
 		prefetch_data_add_leaf(p->data, p->cursors[0].root->commit_root);
-	count(p, BTRFS_SEND_PREFETCH_RESTARTS);
+	prefetch_count(p->fs_info, BTRFS_SEND_PREFETCH_RESTARTS);
 	p->running = true;
 }
 

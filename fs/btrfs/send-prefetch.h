@@ -81,7 +81,9 @@ bool btrfs_send_prefetch_encoded(const struct btrfs_send_prefetch *p, u64 ino, u
 bool btrfs_send_prefetch_was_empty(const struct btrfs_send_prefetch *p, u64 ino);
 void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
 
-/* For the parts of the prefetcher. */
+/* For the parts of the prefetcher, and what else a send remembers. */
+u64 prefetch_ram_bytes(void);
+void prefetch_count(struct btrfs_fs_info *fs_info, enum btrfs_send_prefetch_counter counter);
 void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
 			     const struct extent_buffer *node, int slot);
 void prefetch_readahead(struct btrfs_fs_info *fs_info,
