@@ -23,7 +23,6 @@ typedef struct { u64 counter; } atomic64_t;
 #define GFP_KERNEL		0
 #define __GFP_NORETRY		0
 #define __GFP_NOWARN		0
-#define PAGE_SHIFT		12
 #define READ_ONCE(x)		(x)
 #define IS_ENABLED(option)	0
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
@@ -46,23 +45,9 @@ void micro_free(void *ptr);
 #define kvzalloc(bytes, gfp)	micro_alloc(bytes)
 #define kvzalloc_obj(obj, gfp)	micro_alloc(sizeof(obj))
 #define kvfree(ptr)		micro_free(ptr)
-#define totalram_pages()	(1ul << 24)
-
-enum btrfs_send_prefetch_counter {
-	BTRFS_SEND_PREFETCH_EXTENTS_NEW,
-	BTRFS_SEND_PREFETCH_EXTENTS_WALKED,
-	BTRFS_NR_SEND_PREFETCH_COUNTERS,
-};
-
-struct btrfs_send_prefetch_stats {
-	atomic64_t counters[BTRFS_NR_SEND_PREFETCH_COUNTERS];
-};
-
-#define atomic64_inc(v)		((v)->counter++)
 
 struct btrfs_fs_info {
 	u32 sectorsize;
-	struct btrfs_send_prefetch_stats send_prefetch_stats;
 };
 
 struct btrfs_root {
