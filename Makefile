@@ -12,6 +12,7 @@ SECONDS ?= 600
 SEED ?=
 FSTESTS ?=
 FSTESTS_ARGS ?=
+MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
@@ -23,7 +24,8 @@ help:
 	@echo '              incremental sends on a simulated disk and print a table'
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
-	@echo 'make test     all tests; TESTS="vm bench/002" only those'
+	@echo 'make test     all tests; TESTS="vm bench/002" only those. What a slow machine has no time'
+	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
 	@echo 'make soak     random tests of all classes (histories, faults, loads) for'
 	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
@@ -47,10 +49,7 @@ bench:
 test:
 	@scripts/install-deps kernel bench test
 	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
-	@$(MAKE) --no-print-directory kernels
-	@scripts/check-style
-	@# A machine in virtual time changes between two processes that wait for each other.
-	@tools/testing/btrfs-send/check --jobs "$$(($$(nproc) * 3 / 2))" $(TESTS)
+	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" $(TESTS)
 
 soak:
 	@scripts/install-deps kernel bench test
@@ -69,16 +68,22 @@ fstests:
 # Two kernels at a time: to unpack and to link keeps one processor busy.
 kernels:
 	@scripts/install-deps kernel qemu
-	@$(MAKE) --no-print-directory --jobs=2 $(addprefix kernels-,$(shell scripts/supported))
+	@$(MAKE) --no-print-directory --jobs=2 \
+		$(foreach kernel,$(shell scripts/supported),uml-$(kernel) qemu-$(kernel))
 
-kernels-%:
-	@for kind in $$(scripts/supported '$*' lanes); do \
-		for variant in stock patched; do \
-			vm/build --kind "$$kind" --kernel '$*' --variant "$$variant" || \
-				test $$? = 77 || exit 1; \
-		done; \
+# uml-KERNEL, qemu-KERNEL: the kernels of one lane, if the table has it.
+lane = ! scripts/supported '$*' lanes | grep --quiet --line-regexp $(1) || \
+	for variant in stock patched; do \
+		vm/build --kind $(1) --kernel '$*' --variant "$$variant" || \
+			test $$? = 77 || exit 1; \
 	done
+
+uml-%:
+	@$(call lane,uml)
 	@test '$*' != "$$(scripts/supported | head --lines=1)" || vm/build --variant patched --flavour debug
+
+qemu-%:
+	@$(call lane,qemu)
 
 series:
 	@scripts/install-deps kernel
