@@ -5,6 +5,10 @@
 
 export LC_ALL=C
 
+# Where sources, builds and downloads are kept.
+# shellcheck disable=SC2034 # for who sources this
+cache="${XDG_CACHE_HOME:-${HOME:-}/.cache}/sendahead"
+
 work=""		# this run's temporary directory
 child=""	# the long-running command of the moment
 failure=""	# the last line if a command fails that no one looks after

@@ -4,9 +4,8 @@
 # cache of its own, the mirrors and keys of this machine, and the place where
 # downloads are kept. Sourced by them after lib.sh.
 
-cache="${XDG_CACHE_HOME:-${HOME:-}/.cache}/sendahead"
-
 # Make the cache and this run's directory in it, and keep other runs out of it.
+# shellcheck disable=SC2154 # lib.sh sets cache
 enter_cache() {
 	[[ "$cache" == /* ]] ||
 		die "HOME or XDG_CACHE_HOME must name an absolute directory"
