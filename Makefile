@@ -47,8 +47,6 @@ bench:
 		--workload '$(WORKLOAD)' $(BENCH_ARGS)
 
 test:
-	@scripts/install-deps kernel bench test
-	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
 	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" $(TESTS)
 
 soak:
