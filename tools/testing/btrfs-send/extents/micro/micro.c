@@ -5,7 +5,8 @@
  *
  * micro EXTENTS [SAMPLES]: a line a table and sample: nanoseconds for each extent
  * entered, looked up and found, and looked up in vain; bytes an extent at the end
- * and at most; allocations.
+ * and at most; allocations. Then the medians of both tables beside each other, with
+ * the least and the most of all samples and the difference.
  */
 
 #include <malloc.h>
@@ -128,12 +129,68 @@ static u64 *make_extents(u32 nr)
 	return extents;
 }
 
-static void print(const char *name, u32 nr, const double *times)
+#define MAX_SAMPLES	100
+
+static const char *const measures[] = {
+	"ns, entered", "ns, found", "ns, not found", "bytes", "bytes at most", "allocations",
+	"M/s, found", "M/s, not found",
+};
+
+#define NR_MEASURES	(sizeof(measures) / sizeof(measures[0]))
+
+/* Of each measure the samples, and how many there are. */
+struct results {
+	double values[NR_MEASURES][MAX_SAMPLES];
+	int nr;
+};
+
+/* Note a sample, and print it. */
+static void take_sample(struct results *results, const char *name, u32 nr, const double *times)
 {
-	printf("%s: entered %.1f ns, found %.1f ns, not found %.1f ns, %.1f bytes, at most %.1f bytes, %llu allocations\n",
-	       name, (times[1] - times[0]) / nr, (times[2] - times[1]) / nr,
-	       (times[3] - times[2]) / nr, (double)micro_allocated / nr,
-	       (double)micro_peak / nr, (unsigned long long)micro_allocations);
+	const double values[NR_MEASURES] = {
+		(times[1] - times[0]) / nr, (times[2] - times[1]) / nr,
+		(times[3] - times[2]) / nr, (double)micro_allocated / nr,
+		(double)micro_peak / nr, micro_allocations,
+		nr / (times[2] - times[1]) * 1e3, nr / (times[3] - times[2]) * 1e3,
+	};
+
+	for (size_t i = 0; i < NR_MEASURES; i++)
+		results->values[i][results->nr] = values[i];
+	results->nr++;
+	printf("%s: entered %.1f ns, found %.1f ns, not found %.1f ns, %.1f bytes, at most %.1f bytes, %.0f allocations\n",
+	       name, values[0], values[1], values[2], values[3], values[4], values[5]);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of a measure, printed with the least and the most. */
+static double print_median(struct results *results, size_t measure)
+{
+	double *values = results->values[measure];
+	char spread[64];
+
+	qsort(values, results->nr, sizeof(*values), compare_doubles);
+	snprintf(spread, sizeof(spread), "(%.1f-%.1f)", values[0], values[results->nr - 1]);
+	printf(" %8.1f %-17s", values[results->nr / 2], spread);
+	return values[results->nr / 2];
+}
+
+static void print_medians(struct results *old, struct results *new)
+{
+	printf("\n%-14s %-26s %-26s %s\n", "", "    open", "    chained", "   delta");
+	for (size_t i = 0; i < NR_MEASURES; i++) {
+		double before, after;
+
+		printf("%-14s", measures[i]);
+		before = print_median(old, i);
+		after = print_median(new, i);
+		printf(" %+7.1f %%\n", (after - before) / before * 100);
+	}
 }
 
 static void reset(void)
@@ -143,7 +200,7 @@ static void reset(void)
 	micro_peak = 0;
 }
 
-static void chained(const u64 *extents, u32 nr)
+static void chained(struct results *results, const u64 *extents, u32 nr)
 {
 	struct btrfs_fs_info fs_info = { .sectorsize = 4096 };
 	const struct btrfs_root root = { .fs_info = &fs_info };
@@ -172,11 +229,11 @@ static void chained(const u64 *extents, u32 nr)
 	times[3] = now();
 	if (new != nr)
 		abort();
-	print("chained", nr, times);
+	take_sample(results, "chained", nr, times);
 	btrfs_send_extents_stop(x);
 }
 
-static void open_addressing(const u64 *extents, u32 nr)
+static void open_addressing(struct results *results, const u64 *extents, u32 nr)
 {
 	struct open_table t = { .order = 10 };
 	double times[4];
@@ -196,20 +253,23 @@ static void open_addressing(const u64 *extents, u32 nr)
 	times[3] = now();
 	if (new != nr)
 		abort();
-	print("open", nr, times);
+	take_sample(results, "open", nr, times);
 	micro_free(t.entries);
 }
 
 int main(int argc, char **argv)
 {
 	const u32 nr = argc > 1 ? strtoul(argv[1], NULL, 0) : 1000000;
-	const int samples = argc > 2 ? atoi(argv[2]) : 3;
+	const int samples = min(argc > 2 ? atoi(argv[2]) : 3, MAX_SAMPLES);
+	static struct results open, chains;
 	u64 *extents = make_extents(nr);
 
 	for (int i = 0; i < samples; i++) {
-		chained(extents, nr);
-		open_addressing(extents, nr);
+		chained(&chains, extents, nr);
+		open_addressing(&open, extents, nr);
 	}
+	if (samples > 1)
+		print_medians(&open, &chains);
 	free(extents);
 	return 0;
 }
