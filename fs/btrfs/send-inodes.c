@@ -9,7 +9,8 @@
  * is sent, so an answer stays right.
  *
  * Each inode has one place in a table, where it replaces what was there before: no
- * lookup allocates, and all that can happen to what is forgotten is a search.
+ * lookup allocates, and all that can happen to what is forgotten is a search. The
+ * table begins small, for sends that look up few, and grows with what is added.
  *
  * Everything here runs in the task of the send, and takes no lock.
  */
@@ -29,6 +30,12 @@
 #define INODES_RAM_SHARE	512
 #define INODES_MIN_ORDER	8
 #define INODES_MAX_ORDER	16
+/*
+ * It becomes four times as large once so many of its places were taken, 1 of 16: two
+ * inodes should rarely have the same one, as a search costs more than many places.
+ */
+#define INODES_GROWTH		2
+#define INODES_FILL		4
 
 struct inode_entry {
 	/* NULL if there is none. */
@@ -41,8 +48,12 @@ static_assert(sizeof(struct inode_entry) == 64);
 
 struct btrfs_send_inodes {
 	struct btrfs_fs_info *fs_info;
+	/* A power of 2 of entries, and the largest one it may be. */
 	u32 order;
-	struct inode_entry entries[];
+	u32 max_order;
+	/* How many were added while it may grow. */
+	u32 added;
+	struct inode_entry *entries;
 };
 
 static bool send_inodes = true;
@@ -54,6 +65,43 @@ static struct inode_entry *entry_of(struct btrfs_send_inodes *x, const struct bt
 {
 	/* Of two roots an inode is often asked for one after the other. */
 	return &x->entries[hash_64(ino ^ (root->root_key.objectid << 32), x->order)];
+}
+
+static struct inode_entry *alloc_entries(u32 order)
+{
+	return kvzalloc_objs(struct inode_entry, 1U << order,
+			     GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+}
+
+/* Make the table larger, or leave it as it is for good if there is no memory for that. */
+static void grow(struct btrfs_send_inodes *x)
+{
+	struct inode_entry *old = x->entries;
+	const u32 old_order = x->order;
+	const u32 order = min(old_order + INODES_GROWTH, x->max_order);
+	struct inode_entry *entries = alloc_entries(order);
+
+	if (!entries) {
+		x->max_order = old_order;
+		return;
+	}
+	x->entries = entries;
+	x->order = order;
+	for (u32 i = 0; i < 1U << old_order; i++) {
+		if (old[i].root)
+			*entry_of(x, old[i].root, old[i].ino) = old[i];
+	}
+	kvfree(old);
+}
+
+/* Where to put what is known of an inode. */
+static struct inode_entry *place_for(struct btrfs_send_inodes *x, const struct btrfs_root *root,
+				     u64 ino)
+{
+	if (x->order < x->max_order && x->added >> (x->order - INODES_FILL))
+		grow(x);
+	x->added++;
+	return entry_of(x, root, ino);
 }
 
 /**
@@ -90,12 +138,10 @@ void btrfs_send_inodes_add(struct btrfs_send_inodes *x, const struct btrfs_root 
 			   const struct extent_buffer *leaf, int slot)
 {
 	const struct btrfs_inode_item *item = btrfs_item_ptr(leaf, slot, struct btrfs_inode_item);
-	struct inode_entry *entry;
 
 	if (!x)
 		return;
-	entry = entry_of(x, root, ino);
-	*entry = (struct inode_entry) {
+	*place_for(x, root, ino) = (struct inode_entry) {
 		.root = root,
 		.ino = ino,
 		.inode.size = btrfs_inode_size(leaf, item),
@@ -119,7 +165,7 @@ void btrfs_send_inodes_add_missing(struct btrfs_send_inodes *x, const struct btr
 				   u64 ino)
 {
 	if (x)
-		*entry_of(x, root, ino) = (struct inode_entry) {
+		*place_for(x, root, ino) = (struct inode_entry) {
 			.root = root,
 			.ino = ino,
 			.inode.missing = true,
@@ -136,18 +182,22 @@ void btrfs_send_inodes_add_missing(struct btrfs_send_inodes *x, const struct btr
 struct btrfs_send_inodes *btrfs_send_inodes_start(const struct btrfs_root *send_root)
 {
 	const u64 entries = prefetch_ram_bytes() / INODES_RAM_SHARE / sizeof(struct inode_entry);
-	const u32 order = clamp_t(u32, ilog2(max_t(u64, entries, 1)), INODES_MIN_ORDER,
-				  INODES_MAX_ORDER);
 	struct btrfs_send_inodes *x;
 
 	if (!READ_ONCE(send_inodes))
 		return NULL;
-	x = kvzalloc(struct_size(x, entries, 1U << order),
-		     GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	x = kvzalloc_obj(*x, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (!x)
 		return NULL;
 	x->fs_info = send_root->fs_info;
-	x->order = order;
+	x->order = INODES_MIN_ORDER;
+	x->max_order = clamp_t(u32, ilog2(max_t(u64, entries, 1)), INODES_MIN_ORDER,
+			       INODES_MAX_ORDER);
+	x->entries = alloc_entries(x->order);
+	if (!x->entries) {
+		kvfree(x);
+		return NULL;
+	}
 	return x;
 }
 
@@ -157,6 +207,9 @@ struct btrfs_send_inodes *btrfs_send_inodes_start(const struct btrfs_root *send_
  */
 void btrfs_send_inodes_stop(struct btrfs_send_inodes *x)
 {
+	if (!x)
+		return;
+	kvfree(x->entries);
 	kvfree(x);
 }
 

@@ -88,7 +88,7 @@ static void fields_test(struct kunit *test)
 static void many_test(struct kunit *test)
 {
 	struct send_inodes_test *t = test->priv;
-	const u64 nr = 4ULL << t->x->order;
+	const u64 nr = 4ULL << t->x->max_order;
 	u32 known = 0;
 
 	for (u64 i = 0; i < nr; i++) {
@@ -104,9 +104,56 @@ static void many_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, parent == -1 || parent == 2 + 2 * i);
 		known += (send != -1) + (parent != -1);
 	}
+	KUNIT_EXPECT_EQ(test, t->x->order, t->x->max_order);
 	/* Each place is taken, but for a few by chance. */
 	KUNIT_EXPECT_GT(test, known, (7U << t->x->order) / 8);
 	KUNIT_EXPECT_LE(test, known, 1U << t->x->order);
+}
+
+/* Add so many inodes, and count those that are known then. */
+static u32 add_and_count(struct kunit *test, u32 nr)
+{
+	struct send_inodes_test *t = test->priv;
+	u32 known = 0;
+
+	for (u32 i = 0; i < nr; i++)
+		add(test, t->send_root, TEST_INO + i, 1 + i);
+	for (u32 i = 0; i < nr; i++) {
+		const s64 gen = known_gen(test, t->send_root, TEST_INO + i);
+
+		KUNIT_EXPECT_TRUE(test, gen == -1 || gen == 1 + i);
+		known += gen != -1;
+	}
+	return known;
+}
+
+/* The table is small for few inodes, and what it knew is known when it has grown. */
+static void growth_test(struct kunit *test)
+{
+	struct send_inodes_test *t = test->priv;
+	const u32 few = 1U << (INODES_MIN_ORDER - INODES_FILL);
+
+	if (t->x->max_order < INODES_MIN_ORDER + 2 * INODES_GROWTH)
+		kunit_skip(test, "the memory is too small for a table that grows twice");
+	KUNIT_EXPECT_EQ(test, add_and_count(test, few), few);
+	KUNIT_EXPECT_EQ(test, t->x->order, INODES_MIN_ORDER);
+	btrfs_send_inodes_add_missing(t->x, t->parent_root, TEST_INO);
+	KUNIT_EXPECT_EQ(test, t->x->order, INODES_MIN_ORDER + INODES_GROWTH);
+	KUNIT_EXPECT_EQ(test, known_gen(test, t->parent_root, TEST_INO), 0);
+	KUNIT_EXPECT_EQ(test, known_gen(test, t->send_root, TEST_INO + few - 1), few);
+	KUNIT_EXPECT_EQ(test, add_and_count(test, 4 * few), 4 * few);
+	KUNIT_EXPECT_EQ(test, t->x->order, INODES_MIN_ORDER + 2 * INODES_GROWTH);
+}
+
+/* Where it may not grow it forgets, as it does at its largest. */
+static void no_growth_test(struct kunit *test)
+{
+	struct send_inodes_test *t = test->priv;
+	const u32 places = 1U << INODES_MIN_ORDER;
+
+	t->x->max_order = INODES_MIN_ORDER;
+	KUNIT_EXPECT_LE(test, add_and_count(test, 4 * places), places);
+	KUNIT_EXPECT_EQ(test, t->x->order, INODES_MIN_ORDER);
 }
 
 /* Where nothing is remembered nothing is known. */
@@ -162,6 +209,8 @@ static struct kunit_case send_inodes_test_cases[] = {
 	KUNIT_CASE(roots_test),
 	KUNIT_CASE(fields_test),
 	KUNIT_CASE(many_test),
+	KUNIT_CASE(growth_test),
+	KUNIT_CASE(no_growth_test),
 	KUNIT_CASE(none_test),
 	{}
 };
