@@ -1630,6 +1630,7 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(extents_new, 0444, send_prefetch_show, NULL),
 	__ATTR(extents_walked, 0444, send_prefetch_show, NULL),
 	__ATTR(inodes_known, 0444, send_prefetch_show, NULL),
+	__ATTR(clones_known, 0444, send_prefetch_show, NULL),
 };
 
 static_assert(ARRAY_SIZE(send_prefetch_counters) == BTRFS_NR_SEND_PREFETCH_COUNTERS);
@@ -1663,6 +1664,7 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_NEW].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_WALKED].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_INODES_KNOWN].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_CLONES_KNOWN].attr,
 	NULL
 };
 

@@ -40,12 +40,14 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_DATA_LATE,
 	/* Ranges read that it did not ask for. */
 	BTRFS_SEND_PREFETCH_DATA_UNUSED,
-	/* Extents a full send has not met before, so that no clone was searched ... */
+	/* Extents that no clone was searched for, as only the send has them so far ... */
 	BTRFS_SEND_PREFETCH_EXTENTS_NEW,
-	/* ... and those it has, or that are more than it can remember. */
+	/* ... and those a full send has met before, or can not remember. */
 	BTRFS_SEND_PREFETCH_EXTENTS_WALKED,
 	/* Inodes the send asked for again, so that they were not searched. */
 	BTRFS_SEND_PREFETCH_INODES_KNOWN,
+	/* Extents cloned as the search for a clone found them, without a second one. */
+	BTRFS_SEND_PREFETCH_CLONES_KNOWN,
 	BTRFS_NR_SEND_PREFETCH_COUNTERS,
 };
 
