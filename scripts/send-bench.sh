@@ -72,6 +72,10 @@ Results:
   --format table|json|tsv  what to print (default table)
   --no-trace            do not keep the trace of the disk's commands, and not which
                         trees its blocks belong to
+  --count-instructions  count also what the processor executes for each send when
+                        the disk is not needed, for bench-report --by-class: in
+                        QEMU and by a kernel of its own (minutes, and twice four
+                        more the first time; not with --device)
   --dry-run             print every command, run none
   --help                this text
 
@@ -140,6 +144,7 @@ compressed_data=0
 output=
 format=table
 trace=1
+count_instructions=0
 dry_run=0
 print_workload=0
 # How this script calls itself, see the end of it.
@@ -232,6 +237,7 @@ while [[ $# -gt 0 ]]; do
 	--output) need "$@"; output=$2; shift 2 ;;
 	--format) need "$@"; format=$2; shift 2 ;;
 	--no-trace) trace=0; shift ;;
+	--count-instructions) count_instructions=1; shift ;;
 	--dry-run) dry_run=1; shift ;;
 	--help) usage; exit 0 ;;
 	--stage) stage=$2; shift 2 ;;
@@ -264,6 +270,9 @@ if [[ $simulated == 0 ]]; then
 	fi
 	if [[ -z $device && -n $receive_device ]]; then
 		die "--receive-device goes with --device" 2
+	fi
+	if [[ -n $device && $count_instructions == 1 ]]; then
+		die "--count-instructions does not go with --device" 2
 	fi
 fi
 
@@ -1026,6 +1035,40 @@ stage_measure() {
 	run umount "$mnt"
 }
 
+# Of sends that find all of the tree in memory, in a machine whose clock counts.
+stage_count() {
+	local send
+
+	disk_timing off
+	run "$scripts/rotdisk" load bench "$stage_dir/disk"
+	check_variant "$(variant_mode "$stage_variant")"
+	mount_bench
+	for send in full incremental; do
+		note "$stage_variant: counting the instructions of the $send send"
+		count_send "$send"
+	done
+	run umount "$mnt"
+}
+
+count_send() {
+	local send=$1
+	local count=("$scripts/send_cost/count-classes")
+
+	[[ $no_data == 0 ]] || count+=(--no-data)
+	[[ $compressed_data == 0 ]] || count+=(--compressed-data)
+	if [[ $send == incremental ]]; then
+		count+=("$mnt/snap2" "$mnt/snap1")
+	else
+		count+=("$mnt/snap1")
+	fi
+	run_to "$work_dir/instructions" "${count[@]}"
+	[[ $dry_run == 0 ]] || return 0
+	jq --raw-input --compact-output --arg variant "$stage_variant" --arg send "$send" '
+		split("\t") | {$variant, $send, class: .[0], calls: (.[1] | tonumber),
+			instructions: (.[2] | tonumber)}' \
+		"$work_dir/instructions" >> "$stage_dir/instructions.jsonl"
+}
+
 # On this machine's own kernel: module parameters, put back at the end.
 readonly module=/sys/module/btrfs/parameters
 declare -A saved_parameters=()
@@ -1239,7 +1282,7 @@ trap 'exit 143' TERM
 # Run a stage where the disk is: here, or in the machine.
 run_stage() {
 	local variant=$1 append=$2 stage_kernel=$kernel stage_memory=$memory status=0
-	local messages shown
+	local messages shown machine=(--kind "$kind")
 	shift 2
 	local here=(--stage-dir "$partial") command=("$self" "${arguments[@]}" "$@")
 
@@ -1247,15 +1290,21 @@ run_stage() {
 		command+=(--progress)
 	fi
 	if [[ $lane != device ]]; then
-		if [[ $2 == build ]]; then
+		case $2 in
+		build)
 			stage_kernel=$tree_kernel
 			# what is not measured may have the memory it needs
 			if [[ $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
 				stage_memory=2G
 			fi
-		fi
+			;;
+		count)
+			machine=(--kind microvm --flavour profile)
+			stage_memory=8G
+			;;
+		esac
 		here=(--stage-dir /scratch --simulated)
-		command=("$top/vm/run" --kind "$kind" --kernel "$stage_kernel" --variant "$variant"
+		command=("$top/vm/run" "${machine[@]}" --kernel "$stage_kernel" --variant "$variant"
 			--memory "$stage_memory" --timeout "$timeout" --scratch "$partial"
 			--append "$append" -- "${command[@]}")
 	fi
@@ -1324,7 +1373,8 @@ check_profile() {
 if [[ $dry_run == 0 ]]; then
 	if [[ $alone == 1 ]]; then
 		check_programs
-	elif ! "$scripts/install-deps" bench >&2; then
+	elif ! "$scripts/install-deps" bench >&2 ||
+		{ [[ $count_instructions == 1 ]] && ! "$scripts/install-deps" qemu >&2; }; then
 		die "what the bench needs is not installed, see above"
 	fi
 fi
@@ -1343,6 +1393,12 @@ for variant in "${variant_list[@]}"; do
 	run_stage "$(variant_kernel "$variant")" "$(variant_arguments "$variant")" \
 		--stage measure --stage-variant "$variant"
 done
+if [[ $count_instructions == 1 ]]; then
+	for variant in "${variant_list[@]}"; do
+		run_stage "$(variant_kernel "$variant")" "$(variant_arguments "$variant")" \
+			--stage count --stage-variant "$variant"
+	done
+fi
 if [[ $dry_run == 1 ]]; then
 	exit 0
 fi

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What was read, by class: which trees the blocks belong to that a send has read."""
+"""What was read, by class: which trees the blocks belong to that a send has read.
+
+And what the processor executed for each class, where that was counted.
+"""
 
 import gzip
+import os
 import zlib
 from bisect import bisect_right
 
-from bench_report.runs import InputError
+from bench_report.runs import InputError, is_count, parse_json, read_text
 from bench_report.traces import SECTOR, read_trace
 
 # In the order of the table.
 CLASSES = ("tree diff", "send root", "look-ups", "extent tree", "other snapshots", "checksums",
-           "other metadata", "data")
+           "other metadata", "data", "stream", "read ahead")
 
 # What a send reads of blocks that these trees have.
 FULL = {"snap1": "send root", "snap1+snap2": "send root", "snap2": "other snapshots"}
@@ -93,14 +97,42 @@ def count_reads(blocks, send, reads):
             for name in CLASSES if name in counts}
 
 
+def read_instructions(run):
+    """{(send, variant): {class: calls and instructions}}, empty if they were not counted."""
+    path = run.file("instructions.jsonl")
+    counts = {}
+    if not os.path.exists(path):
+        return counts
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        where = f"{path} line {number}"
+        entry = parse_json(line, where)
+        if (not isinstance(entry, dict) or entry.get("class") not in CLASSES or
+                not all(isinstance(entry.get(key), str) for key in ("send", "variant")) or
+                not is_count(entry.get("calls")) or not is_count(entry.get("instructions"))):
+            raise InputError(f"{where}: not the instructions of a class, the run is damaged")
+        counts.setdefault((entry["send"], entry["variant"]), {})[entry["class"]] = {
+            key: entry[key] for key in ("calls", "instructions")}
+    return counts
+
+
+def join_counts(reads, instructions):
+    """One table of both, in the order of the classes."""
+    nothing = {"reads": 0, "bytes": 0, "disk_ns": 0}
+    return {name: {**reads.get(name, nothing), **instructions.get(name, {})}
+            for name in CLASSES if name in reads or name in instructions}
+
+
 def add_classes(runs, rows):
-    """Add to each row what its first sample has read, by class."""
+    """Add to each row what its first sample has read, and what was executed, by class."""
     for run in runs:
         blocks = Blocks(run)
+        instructions = read_instructions(run)
         for row in rows:
             if row["run"] != run.name:
                 continue
             sample = run.of(row["send"], row["variant"])[0]
             if sample["trace"] is None:
                 raise InputError(f"run {run.name} has no trace of the disk's commands")
-            row["classes"] = count_reads(blocks, row["send"], read_trace(run, sample))
+            row["classes"] = join_counts(
+                count_reads(blocks, row["send"], read_trace(run, sample)),
+                instructions.get((row["send"], row["variant"]), {}))

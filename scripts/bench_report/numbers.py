@@ -26,6 +26,11 @@ def count(value):
     return "-" if value is None else f"{value:,}"
 
 
+def millions(value):
+    """A whole number in millions."""
+    return "-" if value is None else f"{value / 1e6:,.1f}"
+
+
 def times(value, same=None):
     """A ratio; the mark of no difference where there is none."""
     if value is None:

@@ -5,8 +5,8 @@ A table is (title, headings, rows of cells); a cell is a text or (text, style).
 """
 
 from bench_report.header import describe, differences
-from bench_report.numbers import (change, count, mebibytes, milliseconds, percent, seconds, size,
-                                  times)
+from bench_report.numbers import (change, count, mebibytes, milliseconds, millions, percent,
+                                  seconds, size, times)
 from bench_report.rows import find_row
 from bench_report.runs import SENDS
 from bench_report.traces import GAP_FAR, GAP_NEAR, gap_summary
@@ -59,18 +59,28 @@ def prefetch_table(rows):
 
 
 def class_table(rows):
-    """Which trees that was read belongs to; None where that was not asked for."""
+    """What was read and executed, by class; None where that was not asked for."""
+    headings = ["send", "variant", "class", "reads", "MiB", "disk s", "of disk"]
+    counted = any("instructions" in entry for row in rows
+                  for entry in (row.get("classes") or {}).values())
+    if counted:
+        headings += ["calls", "M instructions", "of these"]
     cells = []
     for row in rows:
         classes = row.get("classes") or {}
         total = sum(entry["disk_ns"] for entry in classes.values())
+        executed = sum(entry.get("instructions", 0) for entry in classes.values())
         for name, entry in classes.items():
             cells.append([row["send"], row["variant"], name, count(entry["reads"]),
                           mebibytes(entry["bytes"]), seconds(entry["disk_ns"]),
                           percent(entry["disk_ns"] / total if total else None)])
+            if counted:
+                cells[-1] += [count(entry.get("calls")), millions(entry.get("instructions")),
+                              percent(entry["instructions"] / executed
+                                      if executed and "instructions" in entry else None)]
     if not cells:
         return None
-    return ("what was read", ["send", "variant", "class", "reads", "MiB", "disk s", "of disk"], cells)
+    return ("what was read" + (" and executed" if counted else ""), headings, cells)
 
 
 def class_tables(runs, rows):
