@@ -837,8 +837,12 @@ int prefetch_data_wait(struct prefetch_data *d, u64 ino, u64 offset)
 		if (!range || range->doubted || (range->submitted && !range_in_flight(range)))
 			break;
 		late = true;
+		/*
+		 * For a few of the oldest, so that there is something to merge and
+		 * the disk still has most of its queue.
+		 */
 		if (d->queue_next < d->queue_len && !may_submit(d, d->params.depth))
-			wait = range_at(d, d->inflight[d->nr_inflight / 2]);
+			wait = range_at(d, d->inflight[d->nr_inflight / 8]);
 		if (range_in_flight(wait))
 			wait_for_range(wait);
 		if (fatal_signal_pending(current))
