@@ -1389,16 +1389,14 @@ fi
 : > "$partial/samples.jsonl"
 
 run_stage stock "" --stage build
-for variant in "${variant_list[@]}"; do
-	run_stage "$(variant_kernel "$variant")" "$(variant_arguments "$variant")" \
-		--stage measure --stage-variant "$variant"
-done
-if [[ $count_instructions == 1 ]]; then
+passes=(measure)
+[[ $count_instructions == 0 ]] || passes+=(count)
+for pass in "${passes[@]}"; do
 	for variant in "${variant_list[@]}"; do
 		run_stage "$(variant_kernel "$variant")" "$(variant_arguments "$variant")" \
-			--stage count --stage-variant "$variant"
+			--stage "$pass" --stage-variant "$variant"
 	done
-fi
+done
 if [[ $dry_run == 1 ]]; then
 	exit 0
 fi
