@@ -308,6 +308,17 @@ enum btrfs_send_extents_places btrfs_send_extents_find(struct btrfs_send_extents
 }
 
 /**
+ * btrfs_send_extents_search_all() - are all extents searched from now on?
+ * @x:	returned by btrfs_send_extents_start(), or NULL
+ *
+ * Return: true if btrfs_send_extents_find() will always say many.
+ */
+bool btrfs_send_extents_search_all(const struct btrfs_send_extents *x)
+{
+	return !x || !x->heads;
+}
+
+/**
  * btrfs_send_extents_add() - remember the extent of a file extent item
  * @x:		returned by btrfs_send_extents_start(), or NULL
  * @leaf:	of the send root

@@ -23,6 +23,7 @@ struct btrfs_send_extents *btrfs_send_extents_start(const struct btrfs_root *sen
 enum btrfs_send_extents_places btrfs_send_extents_find(struct btrfs_send_extents *x,
 						       const struct extent_buffer *leaf,
 						       int slot);
+bool btrfs_send_extents_search_all(const struct btrfs_send_extents *x);
 void btrfs_send_extents_add(struct btrfs_send_extents *x, const struct extent_buffer *leaf,
 			    int slot);
 void btrfs_send_extents_stop(struct btrfs_send_extents *x);

@@ -45,6 +45,7 @@
 #include "volumes.h"
 #include "send-prefetch.h"
 #include "send-prefetch-data.h"
+#include "send-prefetch-walk.h"
 #include "send_prefetch_trace.h"
 
 /* The largest range: a larger extent is several of them. */
@@ -150,6 +151,12 @@ struct prefetch_data {
 	struct extent_buffer *leaf;
 	int slot;
 
+	/* Is told what is searched for clones, or NULL. */
+	struct prefetch_walks *walks;
+	/* The parent root does not have the inode, or has it otherwise. */
+	bool created;
+	bool changed;
+
 	/* What was taken lately, ring_size of them: what is met again is cloned. */
 	u64 *taken;
 	/* From 0 to twice PREFETCH_MAX_DOUBT: more with each range not used. */
@@ -212,7 +219,8 @@ static u64 window_bytes(const struct prefetch_data *d)
 bool prefetch_data_has_room(const struct prefetch_data *d)
 {
 	return d->tail - d->head < d->ring_size &&
-	       (d->head == d->tail || window_bytes(d) < d->limit);
+	       (d->head == d->tail || window_bytes(d) < d->limit) &&
+	       !(d->walks && prefetch_walks_full(d->walks));
 }
 
 /**
@@ -281,6 +289,8 @@ static void take_inode_item(struct prefetch_data *d, const struct extent_buffer 
 		    btrfs_inode_nlink(leaf, item) > 0 &&
 		    ino >= BTRFS_FIRST_FREE_OBJECTID && ino <= BTRFS_LAST_FREE_OBJECTID;
 	d->csums = !(btrfs_inode_flags(leaf, item) & BTRFS_INODE_NODATASUM);
+	d->created = btrfs_inode_generation(leaf, item) > d->params.old_generation;
+	d->changed = btrfs_inode_transid(leaf, item) > d->params.old_generation;
 }
 
 /*
@@ -300,13 +310,22 @@ static bool take_extent_item(struct prefetch_data *d, const struct extent_buffer
 	u64 value;
 	bool compressed;
 	bool encoded;
+	bool is_new;
 
 	if (btrfs_file_extent_type(leaf, item) != BTRFS_FILE_EXTENT_REG)
 		return true;
 	disk_bytenr = btrfs_file_extent_disk_bytenr(leaf, item);
-	/* A hole, or in the parent root as well: the same, or cloned from there. */
-	if (disk_bytenr == 0 ||
-	    btrfs_file_extent_generation(leaf, item) <= d->params.old_generation)
+	if (disk_bytenr == 0)
+		return true;
+	is_new = btrfs_file_extent_generation(leaf, item) > d->params.old_generation;
+	if (d->walks && d->changed && item_offset < d->size) {
+		if (prefetch_walks_full(d->walks))
+			return false;
+		prefetch_walks_add(d->walks, d->ino, item_offset, disk_bytenr,
+				   !is_new && !d->created);
+	}
+	/* In the parent root as well: the same, or cloned from there. */
+	if (!is_new || d->params.walks_only)
 		return true;
 
 	end = min(item_offset + btrfs_file_extent_num_bytes(leaf, item), size);
@@ -408,6 +427,18 @@ void prefetch_data_add_pending(struct prefetch_data *d)
 	d->slot = take_leaf(d, d->leaf, d->slot);
 	if (d->slot >= btrfs_header_nritems(d->leaf))
 		drop_pending(d);
+}
+
+/**
+ * prefetch_data_set_walks() - from now on tell what is searched for clones
+ * @d:		returned by prefetch_data_start()
+ * @walks:	returned by prefetch_walks_start(), is used up to the end
+ *
+ * That is, all extents that the parent root does not have, or not in this inode.
+ */
+void prefetch_data_set_walks(struct prefetch_data *d, struct prefetch_walks *walks)
+{
+	d->walks = walks;
 }
 
 /* Inodes */

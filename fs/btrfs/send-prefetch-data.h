@@ -9,6 +9,7 @@ struct btrfs_root;
 struct extent_buffer;
 struct page;
 struct prefetch_data;
+struct prefetch_walks;
 
 /* What is known when a send starts of the file data it is going to read. */
 struct prefetch_data_params {
@@ -21,6 +22,8 @@ struct prefetch_data_params {
 	u32 max_request_bytes;
 	/* Compressed extents are sent as they are, past the page cache. */
 	bool encoded;
+	/* Nothing is read: extents are only looked at for prefetch_data_set_walks(). */
+	bool walks_only;
 };
 
 struct prefetch_data *prefetch_data_start(struct btrfs_root *root,
@@ -35,6 +38,7 @@ void prefetch_data_sort(struct prefetch_data *d);
 int prefetch_data_wait(struct prefetch_data *d, u64 ino, u64 offset);
 bool prefetch_data_copy_raw(const struct prefetch_data *d, u64 ino, u64 offset, u64 bytenr,
 			    u64 len, struct page **pages);
+void prefetch_data_set_walks(struct prefetch_data *d, struct prefetch_walks *walks);
 bool prefetch_data_was_empty(const struct prefetch_data *d, u64 ino);
 void prefetch_data_stop(struct prefetch_data *d);
 

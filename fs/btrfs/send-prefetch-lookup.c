@@ -233,15 +233,6 @@ static struct extent_buffer *find_parent(struct prefetch_lookups *l, struct exte
 	return NULL;
 }
 
-static bool in_memory(const struct prefetch_lookups *l, u64 bytenr)
-{
-	struct extent_buffer *eb = find_extent_buffer(l->fs_info, bytenr);
-	const bool found = eb && (extent_buffer_uptodate(eb) || extent_buffer_reading(eb));
-
-	free_extent_buffer(eb);
-	return found;
-}
-
 static void read_nodes(struct prefetch_lookups *l, u32 nr)
 {
 	prefetch_readahead(l->fs_info, l->nodes, nr);
@@ -310,7 +301,7 @@ int prefetch_lookups_next(struct prefetch_lookups *l, struct extent_buffer *root
 		bytenr = btrfs_node_blockptr(parent, slot);
 		/* Neighbours in the order of keys, and both trees, may share it. */
 		if (bytenr != l->last_bytenr[0] && bytenr != l->last_bytenr[1] &&
-		    !in_memory(l, bytenr)) {
+		    !prefetch_in_memory(l->fs_info, bytenr)) {
 			l->last_bytenr[tree] = bytenr;
 			if (l->level == 0) {
 				prefetch_init_readahead(ra, parent, slot);

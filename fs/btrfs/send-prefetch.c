@@ -44,6 +44,7 @@
 #include "send-prefetch.h"
 #include "send-prefetch-data.h"
 #include "send-prefetch-lookup.h"
+#include "send-prefetch-walk.h"
 
 #define CREATE_TRACE_POINTS
 #include "send_prefetch_trace.h"
@@ -235,6 +236,9 @@ struct btrfs_send_prefetch {
 	struct prefetch_data *data;
 	/* The first block that was not looked into for file data. */
 	u32 searched;
+	/* What searches for clones will read, or NULL; from extents found as for data. */
+	struct prefetch_walks *walks;
+	bool data_walks;
 };
 
 static struct prefetch_block *block_at(const struct btrfs_send_prefetch *p, u32 nr)
@@ -299,6 +303,22 @@ static bool may_read(const struct btrfs_send_prefetch *p)
 }
 
 /**
+ * prefetch_in_memory() - need a tree block not be read?
+ * @fs_info:	it is of
+ * @bytenr:	of the block
+ *
+ * Return: true if it is in memory, or being read.
+ */
+bool prefetch_in_memory(struct btrfs_fs_info *fs_info, u64 bytenr)
+{
+	struct extent_buffer *eb = find_extent_buffer(fs_info, bytenr);
+	const bool found = eb && (extent_buffer_uptodate(eb) || extent_buffer_reading(eb));
+
+	free_extent_buffer(eb);
+	return found;
+}
+
+/**
  * prefetch_init_readahead() - describe a child of a node to read it ahead
  * @ra:		is set, without eb and mirror
  * @node:	the node, in memory and not changing
@@ -315,7 +335,14 @@ void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
 	ra->eb = NULL;
 }
 
-static int cmp_readahead(const void *a, const void *b)
+/**
+ * prefetch_cmp_readahead() - compare two tree blocks by their bytenr
+ * @a:	described by prefetch_init_readahead()
+ * @b:	as well
+ *
+ * Return: as sort() needs it.
+ */
+int prefetch_cmp_readahead(const void *a, const void *b)
 {
 	const struct btrfs_tree_block_readahead *ra = a;
 	const struct btrfs_tree_block_readahead *rb = b;
@@ -334,7 +361,7 @@ static int cmp_readahead(const void *a, const void *b)
 void prefetch_readahead(struct btrfs_fs_info *fs_info,
 			struct btrfs_tree_block_readahead *blocks, u32 nr)
 {
-	sort(blocks, nr, sizeof(blocks[0]), cmp_readahead, NULL);
+	sort(blocks, nr, sizeof(blocks[0]), prefetch_cmp_readahead, NULL);
 	btrfs_readahead_tree_blocks(fs_info, blocks, nr);
 }
 
@@ -1519,6 +1546,18 @@ static int search_data(struct btrfs_send_prefetch *p)
 	return ret;
 }
 
+/* Fill up the window of file data. */
+static int refill_data(struct btrfs_send_prefetch *p)
+{
+	int ret;
+
+	prefetch_data_resize(p->data, available_bytes());
+	ret = search_data(p);
+	if (ret == 0)
+		prefetch_data_sort(p->data);
+	return ret;
+}
+
 /**
  * btrfs_send_prefetch_data() - the send reads file data now
  * @p:		returned by btrfs_send_prefetch_start(), or NULL
@@ -1540,15 +1579,133 @@ int btrfs_send_prefetch_data(struct btrfs_send_prefetch *p, u64 ino, u64 offset)
 
 	prefetch_data_pass(p->data, ino, offset);
 	if (prefetch_data_hungry(p->data)) {
-		int ret;
+		const int ret = refill_data(p);
 
-		prefetch_data_resize(p->data, available_bytes());
-		ret = search_data(p);
 		if (ret < 0)
 			return ret;
-		prefetch_data_sort(p->data);
 	}
 	return prefetch_data_wait(p->data, ino, offset);
+}
+
+/* What may be read at once for searches: what is there is not kept. */
+static u64 walk_bytes(const struct btrfs_send_prefetch *p)
+{
+	return min(p->window, available_bytes()) / 2;
+}
+
+static bool start_walks(struct btrfs_send_prefetch *p, u32 max_refs)
+{
+	if (p && !p->walks)
+		p->walks = prefetch_walks_start(p->cursors[0].root, p->cursors[1].root,
+						p->window / 2, max_refs);
+	return p && p->walks;
+}
+
+/**
+ * btrfs_send_prefetch_walks() - also read ahead what searches for clones read
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @max_refs:	extents with more references than this are not searched
+ *
+ * From now on btrfs_send_prefetch_walk() is called before each search. May be called
+ * again. Does nothing if there is no memory for it.
+ */
+void btrfs_send_prefetch_walks(struct btrfs_send_prefetch *p, u32 max_refs)
+{
+	if (!start_walks(p, max_refs) || p->data_walks)
+		return;
+	p->data_walks = true;
+	if (!p->data) {
+		const struct prefetch_data_params params = {
+			.old_generation = p->cursors[1].root ? parent_generation(p) : 0,
+			.walks_only = true,
+		};
+
+		p->data = prefetch_data_start(p->cursors[0].root, &params);
+	}
+	if (p->data)
+		prefetch_data_set_walks(p->data, p->walks);
+}
+
+/**
+ * btrfs_send_prefetch_walk() - an extent is going to be searched
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @ino:	inode of the send root, never smaller than in the call before, of this
+ *		function or btrfs_send_prefetch_data()
+ * @offset:	of the extent's item, never smaller than before for this inode
+ *
+ * Reads ahead for this search and those after it, if that was not done yet. To be
+ * called without commit_root_sem.
+ *
+ * Return: 0, or -EINTR after a fatal signal.
+ */
+int btrfs_send_prefetch_walk(struct btrfs_send_prefetch *p, u64 ino, u64 offset)
+{
+	int ret;
+
+	if (!p || !p->data_walks || !p->data || !prefetch_walks_due(p->walks, ino, offset))
+		return 0;
+
+	prefetch_data_pass(p->data, ino, offset);
+	prefetch_walks_pass(p->walks, ino, offset);
+	ret = refill_data(p);
+	if (ret == 0)
+		prefetch_walks_read(p->walks, walk_bytes(p));
+	return ret;
+}
+
+/**
+ * btrfs_send_prefetch_rewalk() - extents are going to be searched that were passed
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @max_refs:	extents with more references than this are not searched
+ *
+ * Before btrfs_send_prefetch_walks() was called. The caller finds these extents.
+ */
+void btrfs_send_prefetch_rewalk(struct btrfs_send_prefetch *p, u32 max_refs)
+{
+	if (start_walks(p, max_refs))
+		prefetch_walks_restart(p->walks);
+}
+
+/**
+ * btrfs_send_prefetch_rewalk_due() - is it time to add extents?
+ * @p:		returned by btrfs_send_prefetch_start(), or NULL
+ * @ino:	inode of the send root whose extent is going to be searched
+ * @offset:	of its item
+ *
+ * Return: true if it was not read ahead for that, nor for what comes after it.
+ */
+bool btrfs_send_prefetch_rewalk_due(const struct btrfs_send_prefetch *p, u64 ino, u64 offset)
+{
+	return p && p->walks && prefetch_walks_due(p->walks, ino, offset);
+}
+
+/**
+ * btrfs_send_prefetch_rewalk_add() - add an extent that is going to be searched
+ * @p:		for which it is due
+ * @ino:	as there, and never smaller than in the call before
+ * @offset:	as there
+ * @bytenr:	of the extent
+ *
+ * Return: true if there is room for another one.
+ */
+bool btrfs_send_prefetch_rewalk_add(struct btrfs_send_prefetch *p, u64 ino, u64 offset,
+				    u64 bytenr)
+{
+	prefetch_walks_add(p->walks, ino, offset, bytenr, false);
+	return !prefetch_walks_is_round(p->walks);
+}
+
+/**
+ * btrfs_send_prefetch_rewalk_read() - read ahead for the extents that were added
+ * @p:		for which it is due
+ *
+ * For the first of them, as many as there is room for. The rest is forgotten. To be
+ * called without commit_root_sem.
+ */
+void btrfs_send_prefetch_rewalk_read(struct btrfs_send_prefetch *p)
+{
+	prefetch_walks_read(p->walks, walk_bytes(p));
+	prefetch_walks_drop(p->walks);
 }
 
 /**
@@ -1604,6 +1761,7 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p)
 		drop_all(p);
 	prefetch_data_stop(p->data);
 	prefetch_lookups_stop(p->lookups);
+	prefetch_walks_stop(p->walks);
 	kvfree(p->queue);
 	kvfree(p->ring);
 	kvfree(p);
@@ -1631,6 +1789,7 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(extents_walked, 0444, send_prefetch_show, NULL),
 	__ATTR(inodes_known, 0444, send_prefetch_show, NULL),
 	__ATTR(clones_known, 0444, send_prefetch_show, NULL),
+	__ATTR(walks, 0444, send_prefetch_show, NULL),
 };
 
 static_assert(ARRAY_SIZE(send_prefetch_counters) == BTRFS_NR_SEND_PREFETCH_COUNTERS);
@@ -1665,6 +1824,7 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_WALKED].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_INODES_KNOWN].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_CLONES_KNOWN].attr,
+	&send_prefetch_counters[BTRFS_SEND_PREFETCH_WALKS].attr,
 	NULL
 };
 

@@ -48,6 +48,8 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_INODES_KNOWN,
 	/* Extents cloned as the search for a clone found them, without a second one. */
 	BTRFS_SEND_PREFETCH_CLONES_KNOWN,
+	/* Blocks read ahead for searches for clones. */
+	BTRFS_SEND_PREFETCH_WALKS,
 	BTRFS_NR_SEND_PREFETCH_COUNTERS,
 };
 
@@ -78,6 +80,13 @@ enum btrfs_send_prefetch_state btrfs_send_prefetch_advance(struct btrfs_send_pre
 							   bool now);
 int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p);
 int btrfs_send_prefetch_data(struct btrfs_send_prefetch *p, u64 ino, u64 offset);
+void btrfs_send_prefetch_walks(struct btrfs_send_prefetch *p, u32 max_refs);
+int btrfs_send_prefetch_walk(struct btrfs_send_prefetch *p, u64 ino, u64 offset);
+void btrfs_send_prefetch_rewalk(struct btrfs_send_prefetch *p, u32 max_refs);
+bool btrfs_send_prefetch_rewalk_due(const struct btrfs_send_prefetch *p, u64 ino, u64 offset);
+bool btrfs_send_prefetch_rewalk_add(struct btrfs_send_prefetch *p, u64 ino, u64 offset,
+				    u64 bytenr);
+void btrfs_send_prefetch_rewalk_read(struct btrfs_send_prefetch *p);
 bool btrfs_send_prefetch_encoded(const struct btrfs_send_prefetch *p, u64 ino, u64 offset,
 				 u64 bytenr, u64 len, struct page **pages);
 bool btrfs_send_prefetch_was_empty(const struct btrfs_send_prefetch *p, u64 ino);
@@ -86,8 +95,10 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
 /* For the parts of the prefetcher, and what else a send remembers. */
 u64 prefetch_ram_bytes(void);
 void prefetch_count(struct btrfs_fs_info *fs_info, enum btrfs_send_prefetch_counter counter);
+bool prefetch_in_memory(struct btrfs_fs_info *fs_info, u64 bytenr);
 void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,
 			     const struct extent_buffer *node, int slot);
+int prefetch_cmp_readahead(const void *a, const void *b);
 void prefetch_readahead(struct btrfs_fs_info *fs_info,
 			struct btrfs_tree_block_readahead *blocks, u32 nr);
 void prefetch_release_readahead(struct btrfs_tree_block_readahead *blocks, u32 nr);
