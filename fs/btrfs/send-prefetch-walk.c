@@ -305,6 +305,15 @@ static bool lock_again(struct prefetch_walks *w, const struct extent_buffer *com
 }
 
 /*
+ * Is it time to go no further? Whoever asks holds commit_root_sem, and may be about to
+ * wait for a block on the way to others. What is left is not read ahead.
+ */
+static bool must_stop(const struct prefetch_walks *w)
+{
+	return fatal_signal_pending(current) || rwsem_is_contended(&w->fs_info->commit_root_sem);
+}
+
+/*
  * Read all blocks, in the order of the disk. The caller holds commit_root_sem, which is
  * dropped in between if others wait for it. Returns false if there was a commit then.
  */
@@ -405,7 +414,7 @@ static void add_items(struct prefetch_walks *w)
 {
 	struct btrfs_root *last = NULL;
 
-	for (u32 i = 0; i < w->nr_extents; i++) {
+	for (u32 i = 0; i < w->nr_extents && !must_stop(w); i++) {
 		struct btrfs_root *root = btrfs_extent_root(w->fs_info, w->extents[i].bytenr);
 
 		if (root != last)
@@ -413,6 +422,7 @@ static void add_items(struct prefetch_walks *w)
 		last = root;
 		if (!IS_ERR_OR_NULL(root))
 			add_item_blocks(w, root, w->extents[i].bytenr);
+		cond_resched();
 	}
 	btrfs_release_path(w->path);
 }
@@ -502,6 +512,9 @@ static void take_extents(struct prefetch_walks *w)
 	for (i = 0; i < w->end - w->first && w->nr_extents < w->round; i++) {
 		const struct prefetch_walk *walk = &w->walks[w->first + i];
 
+		if (i > 0 && must_stop(w))
+			break;
+		cond_resched();
 		if (walk->doubted && in_parent(w, walk))
 			continue;
 		w->extents[w->nr_extents++] = (struct prefetch_extent) {
@@ -514,10 +527,10 @@ static void take_extents(struct prefetch_walks *w)
 	sort(w->extents, w->nr_extents, sizeof(w->extents[0]), cmp_extents, NULL);
 }
 
-/* How many references the walk will follow. The items are in memory. */
+/* How many references the walk will follow. The items were read. */
 static void count_refs(struct prefetch_walks *w)
 {
-	for (u32 i = 0; i < w->nr_extents && !fatal_signal_pending(current); i++) {
+	for (u32 i = 0; i < w->nr_extents && !must_stop(w); i++) {
 		struct prefetch_extent *extent = &w->extents[i];
 		struct btrfs_extent_item *item;
 		const struct extent_buffer *leaf;
@@ -643,7 +656,7 @@ static int cmp_refs(const void *a, const void *b)
 static void add_refs(struct prefetch_walks *w)
 {
 	w->nr_refs = 0;
-	for (u32 i = 0; i < w->nr_extents && !fatal_signal_pending(current); i++) {
+	for (u32 i = 0; i < w->nr_extents && !must_stop(w); i++) {
 		struct btrfs_extent_item *item;
 
 		if (w->extents[i].refs == 0)
@@ -665,7 +678,7 @@ static void add_leaves(struct prefetch_walks *w)
 	u32 nr_roots = 0;
 
 	drop_blocks(w);
-	for (u32 i = 0; i < w->nr_refs; i++) {
+	for (u32 i = 0; i < w->nr_refs && !must_stop(w); i++) {
 		const struct prefetch_ref *ref = &w->refs[i];
 
 		if (ref->root_id == 0) {
@@ -750,7 +763,11 @@ void prefetch_walks_read(struct prefetch_walks *w, u64 limit)
 	take_extents(w);
 	drop_blocks(w);
 	add_items(w);
-	read_blocks(w);
+	if (!read_blocks(w)) {
+		/* Begin again at the next search, on what there is now. */
+		up_read(&w->fs_info->commit_root_sem);
+		return;
+	}
 	count_refs(w);
 	cut_round(w);
 	add_refs(w);
