@@ -225,13 +225,38 @@ bool prefetch_data_has_room(const struct prefetch_data *d)
 
 /**
  * prefetch_data_hungry() - is it time to add leaves?
- * @d:	returned by prefetch_data_start()
+ * @d:		returned by prefetch_data_start()
  *
  * Return: true if half of the window or more was used.
  */
 bool prefetch_data_hungry(const struct prefetch_data *d)
 {
 	return d->tail - d->head <= d->ring_size / 2 && window_bytes(d) <= d->limit / 2;
+}
+
+/**
+ * prefetch_data_looked() - were all leaves of an inode looked into?
+ * @d:		returned by prefetch_data_start()
+ * @ino:	inode that the send is at
+ *
+ * Return: true if they were.
+ */
+bool prefetch_data_looked(const struct prefetch_data *d, u64 ino)
+{
+	return ino < d->ino;
+}
+
+/**
+ * prefetch_data_has() - is something of an inode in the window?
+ * @d:		returned by prefetch_data_start()
+ * @ino:	inode that the send is at, passed up to there
+ *
+ * Return: true if there is. If not, and its leaves were looked into, nothing is to be
+ * read of it: its content may be in the leaf.
+ */
+bool prefetch_data_has(const struct prefetch_data *d, u64 ino)
+{
+	return d->head != d->tail && range_at(d, d->head)->ino == ino;
 }
 
 /**

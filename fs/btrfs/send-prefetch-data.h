@@ -29,6 +29,8 @@ struct prefetch_data_params {
 struct prefetch_data *prefetch_data_start(struct btrfs_root *root,
 					  const struct prefetch_data_params *params);
 bool prefetch_data_hungry(const struct prefetch_data *d);
+bool prefetch_data_looked(const struct prefetch_data *d, u64 ino);
+bool prefetch_data_has(const struct prefetch_data *d, u64 ino);
 bool prefetch_data_has_room(const struct prefetch_data *d);
 void prefetch_data_resize(struct prefetch_data *d, u64 limit);
 void prefetch_data_add_leaf(struct prefetch_data *d, const struct extent_buffer *leaf);

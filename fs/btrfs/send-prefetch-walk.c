@@ -205,6 +205,17 @@ void prefetch_walks_pass(struct prefetch_walks *w, u64 ino, u64 offset)
 }
 
 /**
+ * prefetch_walks_empty() - is no extent left?
+ * @w:	returned by prefetch_walks_start()
+ *
+ * Return: true if there is none.
+ */
+bool prefetch_walks_empty(const struct prefetch_walks *w)
+{
+	return w->first == w->end;
+}
+
+/**
  * prefetch_walks_is_round() - are there as many extents as are read for at once?
  * @w:	returned by prefetch_walks_start()
  *
@@ -756,7 +767,7 @@ void prefetch_walks_read(struct prefetch_walks *w, u64 limit)
 
 	lockdep_assert_not_held(&w->fs_info->commit_root_sem);
 
-	if (w->first == w->end)
+	if (prefetch_walks_empty(w))
 		return;
 	w->round = round_blocks(w, limit);
 	down_read(&w->fs_info->commit_root_sem);

@@ -15,6 +15,7 @@ bool prefetch_walks_full(const struct prefetch_walks *w);
 void prefetch_walks_add(struct prefetch_walks *w, u64 ino, u64 offset, u64 bytenr, bool doubted);
 bool prefetch_walks_due(const struct prefetch_walks *w, u64 ino, u64 offset);
 void prefetch_walks_pass(struct prefetch_walks *w, u64 ino, u64 offset);
+bool prefetch_walks_empty(const struct prefetch_walks *w);
 bool prefetch_walks_is_round(const struct prefetch_walks *w);
 void prefetch_walks_drop(struct prefetch_walks *w);
 void prefetch_walks_restart(struct prefetch_walks *w);

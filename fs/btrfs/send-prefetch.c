@@ -847,6 +847,15 @@ static void retire_reads(struct btrfs_send_prefetch *p)
 	p->nr_inflight = nr;
 }
 
+/* Was all of the window read? */
+static bool window_ready(struct btrfs_send_prefetch *p)
+{
+	if (p->filling || next_lane(p))
+		return false;
+	retire_reads(p);
+	return p->nr_inflight == 0;
+}
+
 /* Is what the walk reads next in memory, as far as we can tell? */
 static bool head_ready(const struct btrfs_send_prefetch *p)
 {
@@ -1090,10 +1099,7 @@ static bool follow_lookups(struct btrfs_send_prefetch *p)
  */
 static void find_lookups(struct btrfs_send_prefetch *p)
 {
-	if (!p->lookups || p->filling || next_lane(p))
-		return;
-	retire_reads(p);
-	if (p->nr_inflight > 0)
+	if (!p->lookups || !window_ready(p))
 		return;
 
 	switch (p->lookup_state) {
@@ -1383,6 +1389,14 @@ void btrfs_send_prefetch_lookups(struct btrfs_send_prefetch *p)
 		p->lookups = prefetch_lookups_start(p->fs_info, parent_generation(p));
 }
 
+/* Of the file system. */
+static u64 data_bytes(const struct btrfs_fs_info *fs_info)
+{
+	const struct btrfs_space_info *data_info = fs_info->data_sinfo;
+
+	return data_info ? READ_ONCE(data_info->bytes_used) : 0;
+}
+
 /**
  * btrfs_send_prefetch_file_data() - also read ahead file data
  * @p:		returned by btrfs_send_prefetch_start() just now, or NULL
@@ -1394,7 +1408,6 @@ void btrfs_send_prefetch_lookups(struct btrfs_send_prefetch *p)
  */
 void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded)
 {
-	const struct btrfs_space_info *data_info;
 	struct prefetch_data_params params = { .encoded = encoded };
 	u64 trees;
 	u64 data;
@@ -1402,8 +1415,7 @@ void btrfs_send_prefetch_file_data(struct btrfs_send_prefetch *p, bool encoded)
 	if (!p || !READ_ONCE(send_prefetch_data))
 		return;
 
-	data_info = p->fs_info->data_sinfo;
-	data = data_info ? READ_ONCE(data_info->bytes_used) : 0;
+	data = data_bytes(p->fs_info);
 	trees = tree_bytes(p);
 	if (data == 0)
 		return;
@@ -1515,11 +1527,11 @@ int btrfs_send_prefetch_wait(struct btrfs_send_prefetch *p)
 
 /*
  * Add file data to its window, of leaves in the order of keys, until it is full
- * or all leaves of the window of blocks were looked into. Where that has to wait
- * for a leaf, it reads all that is left of the blocks: the disk is to do one
- * thing after the other, as each sweep goes over a large part of it.
+ * or all leaves of the window of blocks were looked into. If that is needed @now and
+ * has to wait for a leaf, it reads all that is left of the blocks: the disk is to do
+ * one thing after the other, as each sweep goes over a large part of it.
  */
-static int search_data(struct btrfs_send_prefetch *p)
+static int search_data(struct btrfs_send_prefetch *p, bool now)
 {
 	struct btrfs_fs_info *fs_info = p->fs_info;
 	bool wait;
@@ -1529,15 +1541,20 @@ static int search_data(struct btrfs_send_prefetch *p)
 		wait = false;
 		down_read(&fs_info->commit_root_sem);
 		if (p->running && may_read(p)) {
-			set_wait_eb(p, NULL);
-			fill_window(p);
-			if (!p->filling)
-				submit_queue(p, true);
+			if (now) {
+				set_wait_eb(p, NULL);
+				fill_window(p);
+				if (!p->filling)
+					submit_queue(p, true);
+			}
 			search_blocks(p);
-			wait = (p->filling || p->searched != p->tail) &&
+			wait = now && (p->filling || p->searched != p->tail) &&
 			       prefetch_data_has_room(p->data);
-			if (wait)
+			if (wait) {
+				/* As late as what the walk waits for. */
+				p->nr_late++;
 				choose_wait(p);
+			}
 		}
 		up_read(&fs_info->commit_root_sem);
 		ret = wait ? btrfs_send_prefetch_wait(p) : 0;
@@ -1546,13 +1563,15 @@ static int search_data(struct btrfs_send_prefetch *p)
 	return ret;
 }
 
-/* Fill up the window of file data. */
-static int refill_data(struct btrfs_send_prefetch *p)
+/* Fill up the window of file data, @now or as far as leaves were read. */
+static int refill_data(struct btrfs_send_prefetch *p, bool now)
 {
 	int ret;
 
+	if (!now && (p->searched == p->tail || !window_ready(p)))
+		return 0;
 	prefetch_data_resize(p->data, available_bytes());
-	ret = search_data(p);
+	ret = search_data(p, now);
 	if (ret == 0)
 		prefetch_data_sort(p->data);
 	return ret;
@@ -1579,7 +1598,9 @@ int btrfs_send_prefetch_data(struct btrfs_send_prefetch *p, u64 ino, u64 offset)
 
 	prefetch_data_pass(p->data, ino, offset);
 	if (prefetch_data_hungry(p->data)) {
-		const int ret = refill_data(p);
+		const bool now = !prefetch_data_looked(p->data, ino) ||
+				 prefetch_data_has(p->data, ino);
+		const int ret = refill_data(p, now);
 
 		if (ret < 0)
 			return ret;
@@ -1595,7 +1616,8 @@ static u64 walk_bytes(const struct btrfs_send_prefetch *p)
 
 static bool start_walks(struct btrfs_send_prefetch *p, u32 max_refs)
 {
-	if (p && !p->walks)
+	/* Without data there is nothing to search. */
+	if (p && !p->walks && data_bytes(p->fs_info) > 0)
 		p->walks = prefetch_walks_start(p->cursors[0].root, p->cursors[1].root,
 						p->window / 2, max_refs);
 	return p && p->walks;
@@ -1647,7 +1669,9 @@ int btrfs_send_prefetch_walk(struct btrfs_send_prefetch *p, u64 ino, u64 offset)
 
 	prefetch_data_pass(p->data, ino, offset);
 	prefetch_walks_pass(p->walks, ino, offset);
-	ret = refill_data(p);
+	if (prefetch_walks_empty(p->walks) && prefetch_data_looked(p->data, ino))
+		return 0;
+	ret = refill_data(p, true);
 	if (ret == 0)
 		prefetch_walks_read(p->walks, walk_bytes(p));
 	return ret;

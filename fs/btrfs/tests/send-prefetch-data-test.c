@@ -248,6 +248,36 @@ static void large_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, t->d->leaf);
 }
 
+/* Once its leaf was looked into nothing is expected of a file whose content is there. */
+static void inline_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_INLINE,
+		.len = SZ_1K,
+		.generation = 10,
+	};
+
+	for (u64 ino = TEST_INO; ino <= TEST_INO + 2; ino += 2) {
+		add_inode(test, ino, SZ_1K, S_IFREG, 1);
+		add_extent(test, ino, 0, &extent);
+		add_inode(test, ino + 1, SZ_4K, S_IFREG, 1);
+		regular_extent(test, ino + 1, 0, TEST_BYTENR * ino, SZ_4K);
+	}
+	start(test, SZ_16M);
+	KUNIT_EXPECT_FALSE(test, prefetch_data_looked(t->d, TEST_INO));
+	search(test);
+	for (u64 ino = TEST_INO; ino <= TEST_INO + 3; ino++) {
+		prefetch_data_pass(t->d, ino, 0);
+		/* More of the last one could follow. */
+		KUNIT_EXPECT_EQ(test, prefetch_data_looked(t->d, ino), ino < TEST_INO + 3);
+		KUNIT_EXPECT_EQ(test, prefetch_data_has(t->d, ino), (ino - TEST_INO) % 2 == 1);
+	}
+	prefetch_data_pass(t->d, TEST_INO + 4, 0);
+	expect_end(test);
+	KUNIT_EXPECT_FALSE(test, prefetch_data_has(t->d, TEST_INO + 3));
+}
+
 /* A leaf that is added again, and a place the walk has passed, add nothing. */
 static void again_test(struct kunit *test)
 {
@@ -465,6 +495,7 @@ static struct kunit_case prefetch_data_test_cases[] = {
 	KUNIT_CASE(size_test),
 	KUNIT_CASE(generation_test),
 	KUNIT_CASE(large_test),
+	KUNIT_CASE(inline_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(encoded_test),
 	KUNIT_CASE(copy_raw_test),
