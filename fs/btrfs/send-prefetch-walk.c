@@ -15,6 +15,9 @@
  * wait for reads: so all reads have ended before the semaphore is dropped, which is done
  * as soon as somebody waits for it. The walk has it until all of an extent is read.
  *
+ * To find out that all of that is in memory costs nearly as much as the searches. So once
+ * it was, it is found out for a few extents of each round only.
+ *
  * Everything here runs in the task of the send.
  */
 
@@ -88,6 +91,10 @@ struct prefetch_walks {
 	/* There is room for so many of each of these, and a round takes so many. */
 	u32 size;
 	u32 round;
+	/* Blocks of the round that were not in memory. */
+	u32 nr_read;
+	/* There were none of the round before. */
+	bool quiet;
 	struct prefetch_extent *extents;
 	struct prefetch_ref *refs;
 	struct btrfs_tree_block_readahead *blocks;
@@ -287,6 +294,7 @@ static u32 submit_batch(struct prefetch_walks *w, int batch, u32 first)
 		if (prefetch_in_memory(w->fs_info, w->blocks[first].bytenr))
 			continue;
 		blocks[nr++] = w->blocks[first];
+		w->nr_read++;
 		prefetch_count(w->fs_info, BTRFS_SEND_PREFETCH_WALKS);
 	}
 	prefetch_readahead(w->fs_info, blocks, nr);
@@ -565,6 +573,16 @@ static void count_refs(struct prefetch_walks *w)
 	btrfs_release_path(w->path);
 }
 
+/* Nothing is read any more for this many of the extents that wait. */
+static void pass_extents(struct prefetch_walks *w, u32 nr)
+{
+	if (nr == 0)
+		return;
+	w->first += nr;
+	w->ino = w->walks[w->first - 1].ino;
+	w->offset = w->walks[w->first - 1].offset;
+}
+
 /* Leave to the next round what has too many references together with those before. */
 static void cut_round(struct prefetch_walks *w)
 {
@@ -580,9 +598,7 @@ static void cut_round(struct prefetch_walks *w)
 	if (nr < w->nr_extents)
 		w->nr_taken = w->extents[nr].index;
 	w->nr_extents = nr;
-	w->first += w->nr_taken;
-	w->ino = w->walks[w->first - 1].ino;
-	w->offset = w->walks[w->first - 1].offset;
+	pass_extents(w, w->nr_taken);
 	sort(w->extents, w->nr_extents, sizeof(w->extents[0]), cmp_extents, NULL);
 }
 
@@ -753,29 +769,19 @@ static u32 round_blocks(const struct prefetch_walks *w, u64 limit)
 		       w->size);
 }
 
-/**
- * prefetch_walks_read() - read ahead what the next searches will read
- * @w:		returned by prefetch_walks_start()
- * @limit:	bytes of tree blocks to read at most, but for a few
- *
- * Of as many extents that were added as there is room for, which are forgotten. Waits
- * for all that is read. To be called without commit_root_sem.
- */
-void prefetch_walks_read(struct prefetch_walks *w, u64 limit)
+/* After a commit it ends. The next one begins there again, on what there is then. */
+static void read_round(struct prefetch_walks *w)
 {
 	struct extent_buffer *commit_root;
 
-	lockdep_assert_not_held(&w->fs_info->commit_root_sem);
-
+	w->nr_read = 0;
 	if (prefetch_walks_empty(w))
 		return;
-	w->round = round_blocks(w, limit);
 	down_read(&w->fs_info->commit_root_sem);
 	take_extents(w);
 	drop_blocks(w);
 	add_items(w);
 	if (!read_blocks(w)) {
-		/* Begin again at the next search, on what there is now. */
 		up_read(&w->fs_info->commit_root_sem);
 		return;
 	}
@@ -798,6 +804,38 @@ void prefetch_walks_read(struct prefetch_walks *w, u64 limit)
 		put_roots(w);
 	}
 	free_extent_buffer(commit_root);
+}
+
+/**
+ * prefetch_walks_read() - read ahead what the next searches will read
+ * @w:		returned by prefetch_walks_start()
+ * @limit:	bytes of tree blocks to read at most, but for a few
+ *
+ * Of as many extents that were added as there is room for, which are forgotten. Where
+ * all was in memory for those before, only the first few of them are tried: if it is so
+ * for these as well, nothing is done for the others. Waits for all that is read. To be
+ * called without commit_root_sem.
+ */
+void prefetch_walks_read(struct prefetch_walks *w, u64 limit)
+{
+	const u32 round = round_blocks(w, limit);
+
+	lockdep_assert_not_held(&w->fs_info->commit_root_sem);
+
+	if (prefetch_walks_empty(w))
+		return;
+	if (w->quiet) {
+		w->round = PREFETCH_MIN_WALK_BLOCKS;
+		read_round(w);
+		w->quiet = w->nr_read == 0;
+	}
+	w->round = round;
+	if (w->quiet) {
+		pass_extents(w, min(round, w->end - w->first));
+	} else {
+		read_round(w);
+		w->quiet = w->nr_read == 0;
+	}
 }
 
 /**

@@ -105,6 +105,15 @@ static void round_test(struct kunit *test)
 	cut_round(w);
 	KUNIT_EXPECT_EQ(test, w->nr_extents, 1);
 	expect_walks(test, 1);
+
+	/* One for which nothing is read neither. */
+	KUNIT_EXPECT_TRUE(test, prefetch_walks_due(w, TEST_INO, 3 * SZ_4K));
+	pass_extents(w, 0);
+	expect_walks(test, 1);
+	KUNIT_EXPECT_TRUE(test, prefetch_walks_due(w, TEST_INO, 3 * SZ_4K));
+	pass_extents(w, 1);
+	expect_walks(test, 0);
+	KUNIT_EXPECT_FALSE(test, prefetch_walks_due(w, TEST_INO, 3 * SZ_4K));
 }
 
 /* The content of the next inline reference of an item. */
