@@ -16,7 +16,8 @@
  * nothing is read, and the window only goes on to see what is.
  *
  * A range names an inode and a place in it. Where that lies on disk is only
- * used to sort, so a relocation does no harm.
+ * used to sort, so a relocation does no harm. What is sent as it is on the disk
+ * is not read after one.
  *
  * Everything here runs in the task of the send, without commit_root_sem unless
  * said otherwise: a lookup of checksums takes it.
@@ -52,9 +53,11 @@
 #define PREFETCH_MAX_RANGE	SZ_1M
 /* Ranges at most, however large the window. */
 #define PREFETCH_MAX_RANGES	SZ_64K
+/* So many there is room for at first. */
+#define PREFETCH_MIN_RANGES	64
 /* Requests in flight at most. */
 #define PREFETCH_MAX_DEPTH	32
-/* Checksum leaves submitted while their parent is locked. */
+/* Checksum leaves submitted while commit_root_sem is held. */
 #define PREFETCH_CSUM_BATCH	32
 /* What an inode of the window is counted as, it may be held for one page. */
 #define PREFETCH_INODE_BYTES	SZ_2K
@@ -116,6 +119,7 @@ struct prefetch_data {
 	/* The window: ranges head to tail - 1, at index & (ring_size - 1). */
 	struct prefetch_range *ring;
 	u32 ring_size;
+	u32 max_ranges;
 	u32 head;
 	u32 tail;
 	/* Ranges from here on have no inode yet. */
@@ -157,8 +161,10 @@ struct prefetch_data {
 	bool created;
 	bool changed;
 
-	/* What was taken lately, ring_size of them: what is met again is cloned. */
+	/* What was taken lately: what is met again is cloned. */
 	u64 *taken;
+	u32 taken_size;
+	u32 max_taken;
 	/* From 0 to twice PREFETCH_MAX_DOUBT: more with each range not used. */
 	u32 doubt;
 
@@ -218,7 +224,7 @@ static u64 window_bytes(const struct prefetch_data *d)
  */
 bool prefetch_data_has_room(const struct prefetch_data *d)
 {
-	return d->tail - d->head < d->ring_size &&
+	return d->tail - d->head < d->max_ranges &&
 	       (d->head == d->tail || window_bytes(d) < d->limit) &&
 	       !(d->walks && prefetch_walks_full(d->walks));
 }
@@ -231,7 +237,7 @@ bool prefetch_data_has_room(const struct prefetch_data *d)
  */
 bool prefetch_data_hungry(const struct prefetch_data *d)
 {
-	return d->tail - d->head <= d->ring_size / 2 && window_bytes(d) <= d->limit / 2;
+	return d->tail - d->head <= d->max_ranges / 2 && window_bytes(d) <= d->limit / 2;
 }
 
 /**
@@ -269,6 +275,20 @@ void prefetch_data_resize(struct prefetch_data *d, u64 limit)
 	d->limit = min(limit, d->params.limit);
 }
 
+/* Is there room for one more range? If there is no memory for it, there may be no more. */
+static bool make_room(struct prefetch_data *d)
+{
+	if (d->tail - d->head < d->ring_size)
+		return true;
+	if (!prefetch_double(&d->ring, d->ring_size, sizeof(*d->ring)) ||
+	    !prefetch_double(&d->queue, d->ring_size, sizeof(*d->queue))) {
+		d->max_ranges = d->ring_size;
+		return false;
+	}
+	d->ring_size *= 2;
+	return true;
+}
+
 static void add_data_range(struct prefetch_data *d, u64 start, u64 end, u64 bytenr,
 			   u32 disk_len, bool encoded)
 {
@@ -291,12 +311,18 @@ static void add_data_range(struct prefetch_data *d, u64 start, u64 end, u64 byte
 
 /*
  * Where to remember that a part of an extent was taken, @value. Another part may
- * be remembered there instead.
+ * be remembered there instead, so the table is only to be filled by a quarter.
  */
-static u64 *taken_at(const struct prefetch_data *d, u64 bytenr, u64 offset, u64 *value)
+static u64 *taken_at(struct prefetch_data *d, u64 bytenr, u64 offset, u64 *value)
 {
+	if (d->tail > d->taken_size / 4 && d->taken_size < d->max_taken) {
+		if (prefetch_double(&d->taken, d->taken_size, sizeof(*d->taken)))
+			d->taken_size *= 2;
+		else
+			d->max_taken = d->taken_size;
+	}
 	*value = bytenr * GOLDEN_RATIO_64 + offset;
-	return &d->taken[hash_64(*value, 32) & (d->ring_size - 1)];
+	return &d->taken[hash_64(*value, 32) & (d->taken_size - 1)];
 }
 
 static void take_inode_item(struct prefetch_data *d, const struct extent_buffer *leaf,
@@ -364,6 +390,9 @@ static bool take_extent_item(struct prefetch_data *d, const struct extent_buffer
 		return true;
 
 	compressed = btrfs_file_extent_compression(leaf, item) != BTRFS_COMPRESS_NONE;
+	/* In no sound file system: what comes of that the send sees alone. */
+	if (compressed && btrfs_file_extent_disk_num_bytes(leaf, item) > BTRFS_MAX_COMPRESSED)
+		return true;
 	encoded = compressed && d->params.encoded &&
 		  btrfs_file_extent_disk_num_bytes(leaf, item) <= min(end, d->size) - item_offset;
 
@@ -372,7 +401,7 @@ static bool take_extent_item(struct prefetch_data *d, const struct extent_buffer
 		u64 bytenr = disk_bytenr;
 		u32 disk_len;
 
-		if (!prefetch_data_has_room(d))
+		if (!prefetch_data_has_room(d) || !make_room(d))
 			return false;
 		if (compressed) {
 			stop = min(end, start + PREFETCH_MAX_RANGE);
@@ -554,6 +583,7 @@ static u32 read_csum_leaves(struct prefetch_data *d, struct btrfs_path *path, u3
 {
 	const u64 bytenr = range_at(d, d->queue[first])->bytenr;
 	struct btrfs_root *root = btrfs_csum_root(d->fs_info, bytenr);
+	int batch = PREFETCH_CSUM_BATCH;
 	const struct btrfs_key key = {
 		.objectid = BTRFS_EXTENT_CSUM_OBJECTID,
 		.type = BTRFS_EXTENT_CSUM_KEY,
@@ -569,7 +599,6 @@ static u32 read_csum_leaves(struct prefetch_data *d, struct btrfs_path *path, u3
 
 	if (IS_ERR_OR_NULL(root))
 		return d->queue_len;
-	/* The lock of the parent is what keeps its children in place. */
 	path->lowest_level = 1;
 	ret = btrfs_search_slot(NULL, root, &key, path, 0, 0);
 	node = path->nodes[1];
@@ -582,8 +611,11 @@ static u32 read_csum_leaves(struct prefetch_data *d, struct btrfs_path *path, u3
 	if (ret > 0 && slot > 0)
 		slot--;
 
+	/* Reads that are waited for below, while a commit may wait for the semaphore. */
+	if (READ_ONCE(root->node) != root->commit_root)
+		batch /= 4;
 	nritems = btrfs_header_nritems(node);
-	for (i = first; i < d->queue_len && nr < PREFETCH_CSUM_BATCH; i++) {
+	for (i = first; i < d->queue_len && nr < batch; i++) {
 		const struct prefetch_range *range = range_at(d, d->queue[i]);
 
 		if (!range->csums)
@@ -600,14 +632,22 @@ static u32 read_csum_leaves(struct prefetch_data *d, struct btrfs_path *path, u3
 			if (slot != last)
 				prefetch_init_readahead(&d->csum_leaves[nr++], node, slot);
 			last = slot;
-		} while (nr < PREFETCH_CSUM_BATCH && slot + 1 < nritems &&
+		} while (nr < batch && slot + 1 < nritems &&
 			 node_key_offset(node, slot + 1) < range->bytenr + range->disk_len &&
 			 ++slot);
 	}
 
-	prefetch_readahead(d->fs_info, d->csum_leaves, nr);
-	prefetch_release_readahead(d->csum_leaves, nr);
 	btrfs_release_path(path);
+	prefetch_readahead(d->fs_info, d->csum_leaves, nr);
+	/*
+	 * Who changes a leaf from now on waits for its read. One that was changed before
+	 * may be used again after the next commit, which does not.
+	 */
+	for (int j = 0; j < nr && READ_ONCE(root->node) != root->commit_root; j++) {
+		if (d->csum_leaves[j].eb)
+			wait_for_extent_buffer_read(d->csum_leaves[j].eb);
+	}
+	prefetch_release_readahead(d->csum_leaves, nr);
 	return i;
 }
 
@@ -622,11 +662,18 @@ static void read_csums_ahead(struct prefetch_data *d)
 
 	if (!path)
 		return;
+	/* Its blocks stay in place while the semaphore is held. */
+	path->search_commit_root = 1;
+	path->skip_locking = 1;
 	while (i < d->queue_len && !fatal_signal_pending(current)) {
-		if (range_at(d, d->queue[i])->csums)
+		if (range_at(d, d->queue[i])->csums) {
+			down_read(&d->fs_info->commit_root_sem);
 			i = read_csum_leaves(d, path, i);
-		else
+			up_read(&d->fs_info->commit_root_sem);
+			cond_resched();
+		} else {
 			i++;
+		}
 	}
 	btrfs_free_path(path);
 }
@@ -707,13 +754,22 @@ static void free_raw(struct prefetch_raw *raw)
 	kvfree(raw);
 }
 
-/* Read an extent as it is on the disk; on an error the send does it itself. */
-static void submit_raw(struct prefetch_range *range)
+/*
+ * Read an extent as it is on the disk. On an error, or if a relocation runs or has run
+ * since its leaf was looked at, the send does it itself. A read whose relocation begins
+ * while it is in flight can still find other data; prefetch_data_copy_raw() refuses it.
+ * The semaphore is held, so nothing below may take it: of checksums, the lookup in the
+ * commit root does (btrfs_bio::csum_search_commit_root), which is not asked for here.
+ */
+static void submit_raw(const struct prefetch_data *d, struct prefetch_range *range)
 {
 	const gfp_t gfp = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN;
 	const u32 nr_pages = DIV_ROUND_UP(range->disk_len, PAGE_SIZE);
 	struct prefetch_raw *raw;
+	int ret = -EAGAIN;
 
+	if (test_bit(BTRFS_FS_RELOC_RUNNING, &d->fs_info->flags))
+		return;
 	raw = kvzalloc(struct_size(raw, pages, nr_pages), gfp);
 	if (!raw)
 		return;
@@ -725,8 +781,13 @@ static void submit_raw(struct prefetch_range *range)
 			return;
 		}
 	}
-	if (btrfs_start_raw_read(range->inode->inode, range->bytenr, range->disk_len,
-				 raw->pages, &raw->read) < 0) {
+	down_read(&d->fs_info->commit_root_sem);
+	if (range->reloc_trans == d->fs_info->last_reloc_trans &&
+	    !test_bit(BTRFS_FS_RELOC_RUNNING, &d->fs_info->flags))
+		ret = btrfs_start_raw_read(range->inode->inode, range->bytenr, range->disk_len,
+					   raw->pages, &raw->read);
+	up_read(&d->fs_info->commit_root_sem);
+	if (ret < 0) {
 		free_raw(raw);
 		return;
 	}
@@ -757,7 +818,7 @@ static void submit_range(struct prefetch_data *d, u32 nr, bool join)
 	if (!range->inode || !range->inode->inode)
 		return;
 	if (range->encoded) {
-		submit_raw(range);
+		submit_raw(d, range);
 	} else {
 		range->absent = absent_bytes(range);
 		btrfs_readahead_file_pages(range->inode->inode, range->offset >> PAGE_SHIFT,
@@ -969,11 +1030,14 @@ struct prefetch_data *prefetch_data_start(struct btrfs_root *root,
 	d->params.depth = clamp_t(u32, params->depth, 1, PREFETCH_MAX_DEPTH);
 	d->limit = params->limit;
 	INIT_LIST_HEAD(&d->inodes);
-	d->ring_size = clamp_t(u64, rounddown_pow_of_two(max(params->limit / PAGE_SIZE, 1ULL)),
-			       4, PREFETCH_MAX_RANGES);
+	d->max_ranges = clamp_t(u64, rounddown_pow_of_two(max(params->limit / PAGE_SIZE, 1ULL)),
+				4, PREFETCH_MAX_RANGES);
+	d->ring_size = min_t(u32, d->max_ranges, PREFETCH_MIN_RANGES);
+	d->taken_size = d->ring_size;
+	d->max_taken = d->max_ranges;
 	d->ring = kvzalloc_objs(*d->ring, d->ring_size, gfp);
 	d->queue = kvzalloc_objs(*d->queue, d->ring_size, gfp);
-	d->taken = kvzalloc_objs(*d->taken, d->ring_size, gfp);
+	d->taken = kvzalloc_objs(*d->taken, d->taken_size, gfp);
 	if (!d->ring || !d->queue || !d->taken) {
 		prefetch_data_stop(d);
 		return NULL;

@@ -221,8 +221,10 @@ static struct extent_buffer *find_parent(struct prefetch_lookups *l, struct exte
 			*wait_eb = child;
 			break;
 		}
+		/* Nobody else has compared the level, and a pointer may lead anywhere. */
 		if (!child || !extent_buffer_uptodate(child) ||
-		    btrfs_header_generation(child) != generation) {
+		    btrfs_header_generation(child) != generation ||
+		    btrfs_header_level(child) != btrfs_header_level(node) - 1) {
 			free_extent_buffer(child);
 			break;
 		}

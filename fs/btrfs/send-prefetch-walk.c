@@ -80,6 +80,8 @@ struct prefetch_walks {
 
 	/* In the order of the send: those from first on, up to end, were not read for. */
 	struct prefetch_walk *walks;
+	/* There is room for so many of them, and there may be so many. */
+	u32 walks_size;
 	u32 max_walks;
 	bool no_memory;
 	u32 first;
@@ -88,8 +90,9 @@ struct prefetch_walks {
 	u64 ino;
 	u64 offset;
 
-	/* There is room for so many of each of these, and a round takes so many. */
+	/* There is room for so many of each of these, and may be. A round takes so many. */
 	u32 size;
+	u32 max_size;
 	u32 round;
 	/* Blocks of the round that were not in memory. */
 	u32 nr_read;
@@ -123,7 +126,7 @@ struct prefetch_walks {
  */
 bool prefetch_walks_full(const struct prefetch_walks *w)
 {
-	return w->walks && w->end - w->first == w->max_walks;
+	return w->walks && w->end - w->first >= w->max_walks;
 }
 
 /* Most sends need none of this. Returns false if there is no memory for it. */
@@ -140,7 +143,7 @@ static bool alloc_arrays(struct prefetch_walks *w)
 	w->refs = kvzalloc_objs(*w->refs, w->size, gfp);
 	w->blocks = kvzalloc_objs(*w->blocks, w->size, gfp);
 	if (w->extents && w->refs && w->blocks)
-		w->walks = kvzalloc_objs(*w->walks, w->max_walks, gfp);
+		w->walks = kvzalloc_objs(*w->walks, w->walks_size, gfp);
 	memalloc_nofs_restore(nofs);
 	w->no_memory = !w->walks;
 	return w->walks;
@@ -148,30 +151,39 @@ static bool alloc_arrays(struct prefetch_walks *w)
 
 /**
  * prefetch_walks_add() - add an extent that is going to be searched
- * @w:		returned by prefetch_walks_start(), not full
+ * @w:		returned by prefetch_walks_start()
  * @ino:	inode of the item that the search is for
  * @offset:	of the item; together with @ino it is never smaller than before
  * @bytenr:	of the extent
  * @doubted:	it is not if the parent root has the same item. If there are many
  *		extents already this one is not added.
  *
- * May be called with commit_root_sem. If there is no memory for it, nothing is added.
+ * May be called with commit_root_sem. Without room or memory for it nothing is added.
  */
 void prefetch_walks_add(struct prefetch_walks *w, u64 ino, u64 offset, u64 bytenr, bool doubted)
 {
-	struct prefetch_walk *last;
+	struct prefetch_walk *last = NULL;
 
 	if (!alloc_arrays(w) || (doubted && w->end - w->first >= w->max_walks / 2))
 		return;
-	last = &w->walks[w->end - 1];
+	if (w->end > w->first)
+		last = &w->walks[w->end - 1];
 	/* It is told again, or the next part of the same. */
-	if (w->end > w->first && last->bytenr == bytenr && last->doubted == doubted &&
+	if (last && last->bytenr == bytenr && last->doubted == doubted &&
 	    !(doubted && (last->ino != ino || last->offset != offset))) {
 		last->ino = ino;
 		last->offset = offset;
 		return;
 	}
-	if (w->end == w->max_walks) {
+	if (w->end - w->first == w->walks_size && w->walks_size < w->max_walks) {
+		if (prefetch_double(&w->walks, w->walks_size, sizeof(*w->walks)))
+			w->walks_size *= 2;
+		else
+			w->max_walks = w->walks_size;
+	}
+	if (prefetch_walks_full(w))
+		return;
+	if (w->end == w->walks_size) {
 		w->end -= w->first;
 		memmove(w->walks, w->walks + w->first, w->end * sizeof(w->walks[0]));
 		w->first = 0;
@@ -190,11 +202,11 @@ void prefetch_walks_add(struct prefetch_walks *w, u64 ino, u64 offset, u64 byten
  * @ino:	inode of the item that the next search is for
  * @offset:	of the item
  *
- * Return: true if it was not read for that search, nor for those after it.
+ * Return: true if it was not read for that search, nor for those after it, and can be.
  */
 bool prefetch_walks_due(const struct prefetch_walks *w, u64 ino, u64 offset)
 {
-	return ino > w->ino || (ino == w->ino && offset > w->offset);
+	return !w->no_memory && (ino > w->ino || (ino == w->ino && offset > w->offset));
 }
 
 /**
@@ -226,11 +238,11 @@ bool prefetch_walks_empty(const struct prefetch_walks *w)
  * prefetch_walks_is_round() - are there as many extents as are read for at once?
  * @w:	returned by prefetch_walks_start()
  *
- * Return: true if there are.
+ * Return: true if there are, or if there is no room for another one.
  */
 bool prefetch_walks_is_round(const struct prefetch_walks *w)
 {
-	return w->end - w->first >= w->round;
+	return w->no_memory || prefetch_walks_full(w) || w->end - w->first >= w->round;
 }
 
 /**
@@ -522,13 +534,24 @@ static bool in_parent(struct prefetch_walks *w, const struct prefetch_walk *walk
 	       btrfs_file_extent_disk_bytenr(path->nodes[0], item) == walk->bytenr;
 }
 
+/* Have room for so many extents or references, and for the blocks that each leads to. */
+static void enlarge_arrays(struct prefetch_walks *w, u32 nr)
+{
+	while (w->size < min(16 * nr, w->max_size) &&
+	       prefetch_double(&w->extents, w->size, sizeof(*w->extents)) &&
+	       prefetch_double(&w->refs, w->size, sizeof(*w->refs)) &&
+	       prefetch_double(&w->blocks, w->size, sizeof(*w->blocks)))
+		w->size *= 2;
+}
+
 /* Take the extents of a round from those that wait. */
 static void take_extents(struct prefetch_walks *w)
 {
 	u32 i;
 
+	enlarge_arrays(w, min(w->end - w->first, w->round));
 	w->nr_extents = 0;
-	for (i = 0; i < w->end - w->first && w->nr_extents < w->round; i++) {
+	for (i = 0; i < w->end - w->first && w->nr_extents < min(w->round, w->size); i++) {
 		const struct prefetch_walk *walk = &w->walks[w->first + i];
 
 		if (i > 0 && must_stop(w))
@@ -549,6 +572,8 @@ static void take_extents(struct prefetch_walks *w)
 /* How many references the walk will follow. The items were read. */
 static void count_refs(struct prefetch_walks *w)
 {
+	u32 sum = 0;
+
 	for (u32 i = 0; i < w->nr_extents && !must_stop(w); i++) {
 		struct prefetch_extent *extent = &w->extents[i];
 		struct btrfs_extent_item *item;
@@ -568,9 +593,11 @@ static void count_refs(struct prefetch_walks *w)
 		/* The only one is the one that is sent. */
 		if (refs > 1 && refs <= w->max_refs)
 			extent->refs = refs;
+		sum += extent->refs;
 		cond_resched();
 	}
 	btrfs_release_path(w->path);
+	enlarge_arrays(w, min(sum, w->round));
 }
 
 /* Nothing is read any more for this many of the extents that wait. */
@@ -592,7 +619,7 @@ static void cut_round(struct prefetch_walks *w)
 	sort(w->extents, w->nr_extents, sizeof(w->extents[0]), cmp_index, NULL);
 	for (nr = 0; nr < w->nr_extents; nr++) {
 		refs += w->extents[nr].refs;
-		if (nr > 0 && refs > w->round)
+		if (nr > 0 && refs > min(w->round, w->size))
 			break;
 	}
 	if (nr < w->nr_extents)
@@ -766,7 +793,7 @@ static void add_leaf_items(struct prefetch_walks *w)
 static u32 round_blocks(const struct prefetch_walks *w, u64 limit)
 {
 	return clamp_t(u64, div_u64(limit, w->fs_info->nodesize), PREFETCH_MIN_WALK_BLOCKS,
-		       w->size);
+		       w->max_size);
 }
 
 /* After a commit it ends. The next one begins there again, on what there is then. */
@@ -859,10 +886,12 @@ struct prefetch_walks *prefetch_walks_start(struct btrfs_root *root,
 	w->fs_info = fs_info;
 	w->parent_root = parent_root;
 	w->max_refs = max_refs;
-	w->size = PREFETCH_MAX_WALK_BLOCKS;
-	w->size = round_blocks(w, limit);
-	w->round = w->size;
+	w->max_size = PREFETCH_MAX_WALK_BLOCKS;
+	w->max_size = round_blocks(w, limit);
+	w->size = PREFETCH_MIN_WALK_BLOCKS;
+	w->round = w->max_size;
 	w->max_walks = clamp_t(u64, limit / PAGE_SIZE, PREFETCH_MIN_WALKS, PREFETCH_MAX_WALKS);
+	w->walks_size = PREFETCH_MIN_WALKS;
 	w->path = btrfs_alloc_path();
 	if (!w->path) {
 		kvfree(w);

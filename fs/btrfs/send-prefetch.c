@@ -28,6 +28,7 @@
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/sort.h>
@@ -81,6 +82,32 @@
 u64 prefetch_ram_bytes(void)
 {
 	return (u64)totalram_pages() << PAGE_SHIFT;
+}
+
+/**
+ * prefetch_double() - make a table twice as large
+ * @table:	address of the pointer to it
+ * @nr:		entries it has; number i lies, before and after, at i modulo the size
+ * @size:	of an entry, in bytes
+ *
+ * May be called with commit_root_sem.
+ *
+ * Return: false if there is no memory for it.
+ */
+bool prefetch_double(void *table, u32 nr, size_t size)
+{
+	/* A commit may wait for the caller. */
+	const unsigned int nofs = memalloc_nofs_save();
+	void *copy = kvmalloc_array(nr, 2 * size, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+
+	memalloc_nofs_restore(nofs);
+	if (!copy)
+		return false;
+	memcpy(copy, *(void **)table, nr * size);
+	memcpy(copy + nr * size, *(void **)table, nr * size);
+	kvfree(*(void **)table);
+	*(void **)table = copy;
+	return true;
 }
 
 static unsigned long long send_prefetch_window;
@@ -755,8 +782,12 @@ static void fill_window(struct btrfs_send_prefetch *p)
 		max_blocks -= max_blocks / PREFETCH_LOOKUP_SHARE;
 	/* A step adds at most two blocks. */
 	while (!at_end(p) && p->tail - p->head + 2 <= max_blocks) {
-		const int ret = step(p);
+		int ret;
 
+		/* What the walk has passed meanwhile is still there. */
+		if (p->queue_len + 2 > p->ring_size)
+			compact_queue(p);
+		ret = step(p);
 		if (ret == -EAGAIN)
 			return;
 		/* The walk will meet the same error, and report it. */
@@ -1349,7 +1380,7 @@ struct btrfs_send_prefetch *btrfs_send_prefetch_start(struct btrfs_root *send_ro
 	init_window(p);
 	p->ring = kvzalloc_objs(*p->ring, p->ring_size,
 				GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
-	p->queue = kvzalloc_objs(*p->queue, p->limit_blocks,
+	p->queue = kvzalloc_objs(*p->queue, p->ring_size,
 				 GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (!p->ring || !p->queue) {
 		btrfs_send_prefetch_stop(p);

@@ -94,6 +94,7 @@ void btrfs_send_prefetch_stop(struct btrfs_send_prefetch *p);
 
 /* For the parts of the prefetcher, and what else a send remembers. */
 u64 prefetch_ram_bytes(void);
+bool prefetch_double(void *table, u32 nr, size_t size);
 void prefetch_count(struct btrfs_fs_info *fs_info, enum btrfs_send_prefetch_counter counter);
 bool prefetch_in_memory(struct btrfs_fs_info *fs_info, u64 bytenr);
 void prefetch_init_readahead(struct btrfs_tree_block_readahead *ra,

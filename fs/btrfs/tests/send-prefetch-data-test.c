@@ -328,6 +328,90 @@ static void encoded_test(struct kunit *test)
 	expect_end(test);
 }
 
+/* A compressed extent larger than any can be is not read ahead, whatever its length says. */
+static void crafted_test(struct kunit *test)
+{
+	static const u64 disk_lens[] = {
+		BTRFS_MAX_COMPRESSED + SZ_4K, SZ_1G, SZ_4G - SZ_4K, (u64)SZ_4G + SZ_4K, 1ULL << 40,
+	};
+	struct prefetch_data_test *t = test->priv;
+	struct test_extent extent = {
+		.type = BTRFS_FILE_EXTENT_REG,
+		.len = 1ULL << 40,
+		.generation = 10,
+		.compression = BTRFS_COMPRESS_ZSTD,
+	};
+
+	for (int encoded = 0; encoded < 2; encoded++) {
+		t->params.encoded = encoded;
+		prefetch_test_empty_leaf(&t->leaf);
+		for (int i = 0; i < ARRAY_SIZE(disk_lens); i++) {
+			add_inode(test, TEST_INO + i, 1ULL << 41, S_IFREG, 1);
+			extent.bytenr = (i + 1) * TEST_BYTENR;
+			extent.disk_len = disk_lens[i];
+			add_extent(test, TEST_INO + i, 0, &extent);
+		}
+		start(test, SZ_16M);
+		search(test);
+		for (u32 nr = t->d->head; nr != t->d->tail; nr++)
+			KUNIT_EXPECT_LE(test, range_at(t->d, nr)->disk_len, BTRFS_MAX_COMPRESSED);
+		KUNIT_EXPECT_EQ(test, t->d->head, t->d->tail);
+		prefetch_data_stop(t->d);
+		t->d = NULL;
+	}
+	/* The largest one is. */
+	t->params.encoded = true;
+	prefetch_test_empty_leaf(&t->leaf);
+	add_inode(test, TEST_INO, SZ_1M, S_IFREG, 1);
+	extent.len = SZ_128K;
+	extent.disk_len = BTRFS_MAX_COMPRESSED;
+	add_extent(test, TEST_INO, 0, &extent);
+	start(test, SZ_16M);
+	search(test);
+	expect_range(test, TEST_INO, 0, SZ_128K, extent.bytenr, BTRFS_MAX_COMPRESSED);
+	expect_end(test);
+}
+
+/* What few ranges take does not depend on how many there might be; many find room as well. */
+static void tables_test(struct kunit *test)
+{
+	struct prefetch_data_test *t = test->priv;
+	u32 nr = 0;
+	u64 ino;
+
+	/* Many of its ranges, but not all, as large as the memory lets it be. */
+	start(test, SZ_256M);
+	KUNIT_EXPECT_LE(test, t->d->ring_size * (sizeof(*t->d->ring) + sizeof(*t->d->queue)) +
+			t->d->taken_size * sizeof(*t->d->taken), SZ_64K);
+	for (ino = TEST_INO; ino < TEST_INO + 20; ino++) {
+		prefetch_test_empty_leaf(&t->leaf);
+		add_inode(test, ino, SZ_1M, S_IFREG, 1);
+		for (u64 i = 0; i < 100; i++)
+			regular_extent(test, ino, i * SZ_8K, ino * TEST_BYTENR + i * SZ_16K, SZ_4K);
+		search(test);
+	}
+	KUNIT_ASSERT_EQ(test, t->d->tail - t->d->head, 2000);
+	for (ino = TEST_INO; ino < TEST_INO + 20; ino++) {
+		for (u64 i = 0; i < 100; i++, nr++) {
+			const struct prefetch_range *range = range_at(t->d, t->d->head + nr);
+
+			KUNIT_ASSERT_EQ(test, range->ino, ino);
+			KUNIT_ASSERT_EQ(test, range->offset, i * SZ_8K);
+			KUNIT_ASSERT_EQ(test, range->bytenr, ino * TEST_BYTENR + i * SZ_16K);
+		}
+	}
+	/* Nearly all of them are known as taken. */
+	nr = 0;
+	for (ino = TEST_INO; ino < TEST_INO + 20; ino++) {
+		for (u64 i = 0; i < 100; i++) {
+			u64 value;
+
+			nr += *taken_at(t->d, ino * TEST_BYTENR + i * SZ_16K, 0, &value) == value;
+		}
+	}
+	KUNIT_EXPECT_GT(test, nr, 1500);
+}
+
 /* As if the extent of the first range had been read, full of one byte. */
 static struct prefetch_raw *read_raw(struct kunit *test, u8 byte)
 {
@@ -498,6 +582,8 @@ static struct kunit_case prefetch_data_test_cases[] = {
 	KUNIT_CASE(inline_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(encoded_test),
+	KUNIT_CASE(crafted_test),
+	KUNIT_CASE(tables_test),
 	KUNIT_CASE(copy_raw_test),
 	KUNIT_CASE(shared_test),
 	KUNIT_CASE(doubt_test),

@@ -190,6 +190,47 @@ static void full_test(struct kunit *test)
 	expect_key(test, 199, dir - 1, BTRFS_INODE_ITEM_KEY, 0);
 }
 
+/* A node with one child. */
+static struct extent_buffer *test_node(struct kunit *test, u64 bytenr, int level, u64 child)
+{
+	struct prefetch_lookup_test *t = test->priv;
+	struct extent_buffer *eb = alloc_test_extent_buffer(t->leaf.fs_info, bytenr);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, eb);
+	memzero_extent_buffer(eb, 0, TEST_NODESIZE);
+	btrfs_set_header_bytenr(eb, bytenr);
+	btrfs_set_header_generation(eb, 1);
+	btrfs_set_header_level(eb, level);
+	btrfs_set_header_nritems(eb, 1);
+	btrfs_set_node_blockptr(eb, 0, child);
+	btrfs_set_node_ptr_generation(eb, 0, 1);
+	return eb;
+}
+
+/* A pointer is followed only to a node of the next level. */
+static void level_test(struct kunit *test)
+{
+	struct prefetch_lookup_test *t = test->priv;
+	const struct btrfs_key key = { .objectid = TEST_INO, .type = BTRFS_INODE_ITEM_KEY };
+	struct extent_buffer *root = test_node(test, SZ_1M, 3, SZ_2M);
+	struct extent_buffer *middle = test_node(test, SZ_2M, 2, SZ_4M);
+	struct extent_buffer *parent = test_node(test, SZ_4M, 1, SZ_8M);
+	struct extent_buffer *wait_eb = NULL;
+	struct extent_buffer *found;
+	int slot;
+
+	for (int level = 0; level < 5; level++) {
+		btrfs_set_header_level(middle, level);
+		found = find_parent(t->l, root, &key, 0, &slot, &wait_eb);
+		KUNIT_EXPECT_PTR_EQ(test, found, level == 2 ? parent : NULL);
+		free_extent_buffer(found);
+		KUNIT_EXPECT_NULL(test, wait_eb);
+	}
+	free_extent_buffer_stale(parent);
+	free_extent_buffer_stale(middle);
+	free_extent_buffer_stale(root);
+}
+
 static int prefetch_lookup_test_init(struct kunit *test)
 {
 	struct prefetch_lookup_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
@@ -221,6 +262,7 @@ static struct kunit_case prefetch_lookup_test_cases[] = {
 	KUNIT_CASE(extref_test),
 	KUNIT_CASE(damaged_test),
 	KUNIT_CASE(full_test),
+	KUNIT_CASE(level_test),
 	{}
 };
 

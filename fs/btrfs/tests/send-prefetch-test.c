@@ -1122,6 +1122,41 @@ static void contended_end_test(struct kunit *test)
 	}
 }
 
+/* Who passes blocks while the window is not full yet, and never is, fills no queue with them. */
+static void queue_test(struct kunit *test)
+{
+	struct send_prefetch_test *t = test->priv;
+	struct extent_buffer *leaves[200];
+	struct btrfs_send_prefetch *p;
+	struct task_struct *task;
+	u32 most = 0;
+
+	new_leaves(test, leaves, 200, 256, 3);
+	build_tree(test, 0, leaves, 200, 16, false, 0);
+	without_parent(test);
+	find_expected(t);
+
+	p = test_start(test, 16);
+	down_read(&t->fs_info->commit_root_sem);
+	restart_at_first(p);
+	task = kthread_run(wait_for_write, &t->fs_info->commit_root_sem, "send-prefetch-test");
+	/* After each step somebody else wants the semaphore. */
+	while (!IS_ERR(task) && !rwsem_is_contended(&t->fs_info->commit_root_sem))
+		usleep_range(1000, 2000);
+	for (int i = 0; i < t->nr_expected; i++) {
+		const struct btrfs_key key = test_key(t->expected[i].objectid);
+
+		btrfs_send_prefetch_advance(p, &key, i == 0);
+		most = max(most, p->queue_len);
+	}
+	KUNIT_EXPECT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_GT(test, most, 0);
+	KUNIT_EXPECT_LE(test, most, 16);
+	up_read(&t->fs_info->commit_root_sem);
+	btrfs_send_prefetch_stop(p);
+	test_refs(test);
+}
+
 /* The window grows where the walk had to wait and shrinks where it had not. */
 static void resize_test(struct kunit *test)
 {
@@ -1361,6 +1396,7 @@ static struct kunit_case send_prefetch_test_cases[] = {
 	KUNIT_CASE(lane_cost_test),
 	KUNIT_CASE(contended_test),
 	KUNIT_CASE(contended_end_test),
+	KUNIT_CASE(queue_test),
 	KUNIT_CASE(resize_test),
 	KUNIT_CASE_PARAM(random_test, random_seeds_gen_params),
 	{}

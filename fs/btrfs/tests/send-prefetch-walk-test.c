@@ -76,6 +76,72 @@ static void full_test(struct kunit *test)
 	expect_walks(test, 0);
 }
 
+/* Where a round is larger than that is, as with large pages, nothing is written behind it. */
+static void round_larger_test(struct kunit *test)
+{
+	struct prefetch_walks *w = ((struct prefetch_walk_test *)test->priv)->w;
+
+	w->max_walks = 8;
+	KUNIT_ASSERT_GT(test, w->round, w->max_walks);
+	for (u32 i = 0; i < w->max_walks; i++) {
+		KUNIT_EXPECT_FALSE(test, prefetch_walks_is_round(w));
+		add(test, TEST_INO, i * SZ_4K, (i + 1) * TEST_BYTENR);
+	}
+	/* Who adds until it is a round comes to an end. */
+	KUNIT_EXPECT_TRUE(test, prefetch_walks_is_round(w));
+	add(test, TEST_INO + 1, 0, TEST_BYTENR);
+	expect_walks(test, w->max_walks);
+	/* The next part of the last one needs no room. */
+	add(test, TEST_INO + 1, SZ_4K, w->max_walks * TEST_BYTENR);
+	expect_walks(test, w->max_walks);
+	KUNIT_EXPECT_EQ(test, w->walks[w->end - 1].ino, TEST_INO + 1);
+	prefetch_walks_pass(w, TEST_INO, 2 * SZ_4K);
+	for (u32 i = 0; i < w->max_walks; i++)
+		add(test, TEST_INO + 2, i * SZ_4K, (i + 1) * TEST_BYTENR);
+	expect_walks(test, w->max_walks);
+}
+
+/* Without memory nothing is due, and nobody goes through the extents for it. */
+static void no_memory_test(struct kunit *test)
+{
+	struct prefetch_walks *w = ((struct prefetch_walk_test *)test->priv)->w;
+
+	KUNIT_EXPECT_TRUE(test, prefetch_walks_due(w, TEST_INO, 0));
+	/* As if an allocation had failed. */
+	w->no_memory = true;
+	add(test, TEST_INO, 0, TEST_BYTENR);
+	expect_walks(test, 0);
+	KUNIT_EXPECT_FALSE(test, prefetch_walks_due(w, TEST_INO, 0));
+	prefetch_walks_restart(w);
+	KUNIT_EXPECT_FALSE(test, prefetch_walks_due(w, TEST_INO + 1, SZ_4K));
+	KUNIT_EXPECT_TRUE(test, prefetch_walks_is_round(w));
+}
+
+/* What few extents take does not depend on how many there might be. */
+static void walks_memory_test(struct kunit *test)
+{
+	struct prefetch_walk_test *t = test->priv;
+	struct btrfs_root *root = prefetch_test_root(test, t->leaf.fs_info);
+	struct prefetch_walks *w;
+
+	KUNIT_ASSERT_NOT_NULL(test, root);
+	/* As large as the memory lets it be. */
+	w = prefetch_walks_start(root, NULL, (u64)PREFETCH_MAX_WALKS * PAGE_SIZE, TEST_MAX_REFS);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	prefetch_walks_stop(t->w);
+	t->w = w;
+	KUNIT_ASSERT_EQ(test, w->max_walks, PREFETCH_MAX_WALKS);
+	add(test, TEST_INO, 0, TEST_BYTENR);
+	KUNIT_EXPECT_LE(test, w->walks_size * sizeof(*w->walks) +
+			w->size * (sizeof(*w->extents) + sizeof(*w->refs) + sizeof(*w->blocks)),
+			SZ_64K);
+	for (u32 i = 1; i < w->max_walks; i++)
+		add(test, TEST_INO, i * SZ_4K, (i + 1) * TEST_BYTENR);
+	expect_walks(test, w->max_walks);
+	for (u32 i = 0; i < w->max_walks; i++)
+		KUNIT_ASSERT_EQ(test, w->walks[w->first + i].offset, i * SZ_4K);
+}
+
 /* A round ends before the references are too many, and is due again behind that. */
 static void round_test(struct kunit *test)
 {
@@ -240,6 +306,9 @@ static void prefetch_walk_test_exit(struct kunit *test)
 static struct kunit_case prefetch_walk_test_cases[] = {
 	KUNIT_CASE(parts_test),
 	KUNIT_CASE(full_test),
+	KUNIT_CASE(round_larger_test),
+	KUNIT_CASE(no_memory_test),
+	KUNIT_CASE(walks_memory_test),
 	KUNIT_CASE(round_test),
 	KUNIT_CASE(refs_test),
 	KUNIT_CASE(blocks_test),
