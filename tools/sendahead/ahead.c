@@ -1,0 +1,855 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The process that reads ahead: leaves in windows, each in the order of the disk, and
+ * what they say of file data after that.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+
+#include "ahead.h"
+#include "courtesy.h"
+#include "data.h"
+#include "limits.h"
+#include "threads.h"
+#include "walk.h"
+
+#define LEAST_LEAVES 64			/* of a window; at most half of what may be in memory */
+/* A window of leaves ends where it tells of more data than so many windows of that. */
+#define DATA_WINDOWS 4
+
+#define LEAST (1ULL << 20)		/* of windows */
+#define LIMIT (1ULL << 30)		/* of automatic windows */
+#define THREADS 32			/* a disk with heads takes its pick of so many */
+#define THREADS_DATA 8
+#define SUBVOLUMES 1024			/* that references are followed into, at most */
+#define REFS_FOLLOWED 1024		/* to an extent, by the kernel */
+#define LEVELS_UP 64			/* of directories that are looked up */
+#define SEEN 65536			/* a power of two */
+
+struct root {
+	int fd;
+	u64 id, generation;
+	struct pointer node;
+	u8 uuid[16], received_uuid[16];
+};
+
+/* A leaf to be read into the kernel's cache. */
+struct wanted {
+	u64 order;			/* on the disk */
+	u64 tree;
+	struct key key;			/* its first one */
+	u64 ino;			/* of no use once an inode from this one on is made, or 0 */
+};
+
+struct ahead {
+	const struct options *options;
+	struct place *place;
+	struct disk disk;
+	u32 subvolume;			/* number in the stream, from 1 */
+	struct root root, parent;
+	int has_parent;
+	u32 threads;
+	size_t most;			/* leaves of a window */
+	struct walk tree, parent_tree;
+	struct leaf *leaves;		/* of the window, in the order of keys */
+	size_t nr, room;
+	struct wanted *wanted;		/* in the order of the disk */
+	size_t nr_wanted, room_wanted;
+	struct key *keys;		/* of items that the send looks up */
+	size_t nr_keys, room_keys;
+	struct key *names;		/* of directory items that it looks up */
+	size_t nr_names, room_names;
+	struct key *blocks;		/* of items of blocks that references lead to */
+	size_t nr_blocks, room_blocks;
+	struct ref *refs;
+	size_t nr_refs, room_refs;
+	struct extents extents, parent_extents;
+	struct leaf *pending;		/* of the parent: not all that lies in them is known */
+	size_t nr_pending, room_pending;
+	struct extent *queue;		/* of the window, not inline, in the stream */
+	size_t nr_queue, room_queue;
+	u64 nodes;			/* read of other trees */
+	u64 position;			/* data in the stream before what comes next */
+	u64 collected;			/* leaves before what comes next */
+	struct data data;
+	/* of late */
+	u64 seen[SEEN];			/* extents: what comes again is cloned */
+	u64 warm[SEEN];			/* leaves */
+	u64 directories[SEEN];
+};
+
+#define CSUMS_STEP (1 << 20)		/* a leaf has the checksums of more than that */
+
+static int open_root(struct root *root, const char *path)
+{
+	struct btrfs_ioctl_get_subvol_info_args info = { 0 };
+
+	memset(root, 0, sizeof(*root));
+	root->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root->fd < 0 || ioctl(root->fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
+		return -1;
+	root->id = info.treeid;
+	root->generation = info.generation;
+	memcpy(root->uuid, info.uuid, sizeof(root->uuid));
+	memcpy(root->received_uuid, info.received_uuid, sizeof(root->received_uuid));
+	return 0;
+}
+
+static int has_uuid(const struct root *root, const u8 *uuid)
+{
+	return !memcmp(root->uuid, uuid, 16) || !memcmp(root->received_uuid, uuid, 16);
+}
+
+/* Which of the snapshots given the stream is based on. */
+static int find_parent(struct ahead *ahead, const u8 *uuid)
+{
+	const struct options *options = ahead->options;
+	size_t i;
+
+	for (i = 0; i < 1 + options->nr_clones + ahead->subvolume - 1; i++) {
+		const char *path = options->parent;
+
+		if (i > options->nr_clones)
+			path = options->subvolumes[i - 1 - options->nr_clones];
+		else if (i)
+			path = options->clones[i - 1];
+		if (path && !open_root(&ahead->parent, path) && has_uuid(&ahead->parent, uuid))
+			return 0;
+		if (path && ahead->parent.fd >= 0)
+			close(ahead->parent.fd);
+	}
+	return -1;
+}
+
+/* Of the subvolume and what it is compared with; waits for the stream where that is not known. */
+static void open_roots(struct ahead *ahead)
+{
+	const struct options *options = ahead->options;
+	const char *path = options->subvolumes[ahead->subvolume - 1];
+	struct told told;
+
+	if (open_root(&ahead->root, path))
+		give_up("%s is no subvolume that can be read: %m", path);
+	ahead->has_parent = 0;
+	if (ahead->subvolume == 1 && (options->parent || !options->nr_clones)) {
+		if (!options->parent)
+			return;
+		if (open_root(&ahead->parent, options->parent))
+			give_up("%s is no subvolume that can be read: %m", options->parent);
+		ahead->has_parent = 1;
+		return;
+	}
+	if (place_told(ahead->subvolume, &told))
+		return;
+	if (told.snapshot) {
+		if (find_parent(ahead, told.parent_uuid))
+			give_up("the parent that the stream names is not known");
+		ahead->has_parent = 1;
+	}
+}
+
+static void find_node(struct ahead *ahead, struct root *root)
+{
+	if (disk_root(&ahead->disk, root->id, &root->node))
+		give_up("the root of tree %llu cannot be found: %m", (unsigned long long)root->id);
+}
+
+static void check_node(struct ahead *ahead, const struct root *root)
+{
+	struct pointer now;
+
+	if (disk_root(&ahead->disk, root->id, &now) || now.bytenr != root->node.bytenr ||
+	    now.generation != root->node.generation)
+		give_up("tree %llu was moved, by a balance it seems",
+			(unsigned long long)root->id);
+}
+
+/* Is what was begun before the stream told of it the right thing? */
+static void check_stream(struct ahead *ahead)
+{
+	struct told told;
+
+	if (!place_begun(ahead->subvolume, &told))
+		return;
+	if (!has_uuid(&ahead->root, told.uuid) || told.snapshot != ahead->has_parent ||
+	    (told.snapshot && !has_uuid(&ahead->parent, told.parent_uuid)))
+		give_up("the stream is of another subvolume, or based on another");
+}
+
+static void touch(size_t i, void *arg)
+{
+	struct ahead *ahead = arg;
+	const struct wanted *wanted = &ahead->wanted[i];
+	struct search search = {
+		.tree = wanted->tree,
+		.min = wanted->key,
+		.max = wanted->key,
+		.nr = 1,
+	};
+	u64 memory[64];
+	struct items items = { .args = memory, .size = 256 };
+
+	courtesy_enter(i, 1);
+	if (wanted->ino && place_passed(ahead->subvolume, NONE, wanted->ino))
+		ahead->place->stats.leaves_passed++;
+	else if (search_run(ahead->disk.fd, &search, &items) && errno != EOVERFLOW)
+		ahead->place->stats.leaves_failed++;
+	else
+		ahead->place->stats.leaves++;
+	courtesy_leave();
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Note a number. Return: whether it is new, or was noted long ago. */
+static int is_new(u64 *seen, u64 number)
+{
+	u64 *slot = &seen[(number ^ number >> 12) * 0x9e3779b97f4a7c15ULL >> 48];
+	int known = *slot == number;
+
+	*slot = number;
+	return !known;
+}
+
+static void want(struct ahead *ahead, u64 tree, const struct leaf *leaf, u64 ino)
+{
+	struct wanted wanted = { .tree = tree, .key = leaf->at.key, .ino = ino };
+
+	if (!is_new(ahead->warm, leaf->at.bytenr))
+		return;
+	/* a chunk made since the beginning is not known: its leaves come first */
+	disk_place(&ahead->disk, leaf->at.bytenr, &wanted.order);
+	ahead->wanted = more(ahead->wanted, &ahead->room_wanted, ahead->nr_wanted,
+			     sizeof(*ahead->wanted));
+	ahead->wanted[ahead->nr_wanted++] = wanted;
+}
+
+/* All leaves that are wanted into the kernel's cache. */
+static void sweep(struct ahead *ahead)
+{
+	qsort(ahead->wanted, ahead->nr_wanted, sizeof(*ahead->wanted), by_order);
+	parallel(ahead->threads, ahead->nr_wanted, touch, ahead);
+	ahead->nr_wanted = 0;
+}
+
+static void sweep_window(struct ahead *ahead)
+{
+	size_t i;
+
+	for (i = 0; i < ahead->nr; i++) {
+		const struct leaf *leaf = &ahead->leaves[i];
+
+		want(ahead, leaf->parent ? ahead->parent.id : ahead->root.id, leaf,
+		     leaf->end.objectid == UINT64_MAX ? 0 : leaf->end.objectid + 1);
+	}
+	sweep(ahead);
+}
+
+static void want_key(struct ahead *ahead, u64 objectid, u8 type, u64 offset)
+{
+	ahead->keys = more(ahead->keys, &ahead->room_keys, ahead->nr_keys, sizeof(*ahead->keys));
+	ahead->keys[ahead->nr_keys++] = (struct key) { objectid, type, offset };
+}
+
+static void add_block(struct ahead *ahead, u64 bytenr, int level)
+{
+	ahead->blocks = more(ahead->blocks, &ahead->room_blocks, ahead->nr_blocks,
+			     sizeof(*ahead->blocks));
+	ahead->blocks[ahead->nr_blocks++] = (struct key) { bytenr, BTRFS_METADATA_ITEM_KEY, level };
+}
+
+/* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
+static void add_path(struct ahead *ahead, const struct walk *walk, const struct leaf *leaf)
+{
+	const struct node *node;
+	int level;
+
+	add_block(ahead, leaf->at.bytenr, 0);
+	for (level = 1; level < MAX_LEVEL && (node = walk_above(walk, level)); level++)
+		add_block(ahead, node->bytenr, level);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return key_cmp(a, b);
+}
+
+/*
+ * The leaves of a tree that the keys belong to, and with @paths what tells who else has
+ * these. The tree may be written meanwhile: what cannot be found then is left to the send.
+ */
+static void want_leaves(struct ahead *ahead, u64 tree, int paths)
+{
+	struct leaf leaf = { .end = { 0 } };
+	struct pointer root;
+	struct walk walk;
+	size_t i;
+
+	qsort(ahead->keys, ahead->nr_keys, sizeof(*ahead->keys), by_key);
+	if (ahead->nr_keys && !disk_root(&ahead->disk, tree, &root)) {
+		walk_init(&walk, &ahead->disk, &root, ahead->threads);
+		walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->nr_keys / 64);
+		for (i = 0; i < ahead->nr_keys && !place_over(); i++) {
+			if (key_cmp(&ahead->keys[i], &leaf.end) < 0)
+				continue;
+			if (walk_seek(&walk, &ahead->keys[i], &leaf) <= 0)
+				break;
+			want(ahead, tree, &leaf, 0);
+			if (paths)
+				add_path(ahead, &walk, &leaf);
+		}
+		ahead->nodes += walk.nodes;
+		walk_free(&walk);
+	}
+	ahead->nr_keys = 0;
+}
+
+static struct key key_before(struct key key)
+{
+	if (key.offset--)
+		return key;
+	if (key.type--)
+		return key;
+	key.objectid--;
+	return key;
+}
+
+/* Of an inode, in directories: the send looks for others of that name there. */
+static void take_names(struct ahead *ahead, const struct item *item)
+{
+	u32 at, length;
+
+	if (item->key.type != BTRFS_INODE_REF_KEY)
+		return;
+	for (at = 0; at + 10 <= item->len; at += 10 + length) {
+		length = get_u16(item->data + at + 8);
+		if (length > item->len - at - 10)
+			break;
+		ahead->names = more(ahead->names, &ahead->room_names, ahead->nr_names,
+				    sizeof(*ahead->names));
+		ahead->names[ahead->nr_names++] = (struct key) {
+			item->key.offset, BTRFS_DIR_ITEM_KEY,
+			crc32c(~1u, item->data + at + 10, length)
+		};
+	}
+}
+
+static void take_items(struct ahead *ahead, const struct search *search, struct items *items,
+		       struct extents *extents)
+{
+	struct item item;
+
+	if (search_run(ahead->disk.fd, search, items))
+		return;
+	while (items_next(items, &item)) {
+		extents_take(extents, &item);
+		if (ahead->has_parent && extents == &ahead->extents)
+			take_names(ahead, &item);
+	}
+}
+
+/* Names and directories that an incremental send looks up, up to the top, in rounds. */
+static void look_up(struct ahead *ahead)
+{
+	struct items items;
+	int round;
+
+	items_init(&items, ahead->disk.nodesize);
+	for (round = 0; round < LEVELS_UP && ahead->nr_names && !place_over(); round++) {
+		size_t i, n = 0;
+
+		for (i = 0; i < ahead->nr_names; i++) {
+			const struct key *name = &ahead->names[i];
+
+			want_key(ahead, name->objectid, name->type, name->offset);
+			if (is_new(ahead->directories, name->objectid))
+				ahead->names[n++] = *name;
+		}
+		for (i = 0; i < n; i++)
+			want_key(ahead, ahead->names[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
+		want_leaves(ahead, ahead->root.id, 0);
+		for (i = 0; i < n; i++)
+			want_key(ahead, ahead->names[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
+		want_leaves(ahead, ahead->parent.id, 0);
+		sweep(ahead);
+		ahead->nr_names = 0;
+		for (i = 0; i < n; i++) {
+			struct search search = {
+				.tree = ahead->root.id,
+				.min = { ahead->names[i].objectid, BTRFS_INODE_REF_KEY, 0 },
+				.max = { ahead->names[i].objectid, BTRFS_INODE_REF_KEY, NONE },
+				.nr = 1,
+			};
+			struct item item;
+
+			if (search.min.objectid != BTRFS_FIRST_FREE_OBJECTID &&
+			    !search_run(ahead->disk.fd, &search, &items) &&
+			    items_next(&items, &item))
+				take_names(ahead, &item);
+		}
+	}
+	ahead->nr_names = 0;
+	items_free(&items);
+}
+
+/*
+ * What the leaves say. Each is in memory; that no other is read, a search is told by the
+ * generation: leaves behind it that are older are not looked into.
+ */
+static void parse(struct ahead *ahead)
+{
+	struct items items;
+	size_t i;
+
+	items_init(&items, ahead->disk.nodesize * 4);
+	for (i = 0; i < ahead->nr && !place_over(); i++) {
+		const struct leaf *leaf = &ahead->leaves[i];
+		struct search search = {
+			.tree = ahead->root.id,
+			.min = leaf->at.key,
+			.max = key_before(leaf->end),
+			.min_transid = leaf->at.generation,
+			.nr = UINT32_MAX,
+		};
+
+		if (!leaf->parent) {
+			take_items(ahead, &search, &items, &ahead->extents);
+			continue;
+		}
+		ahead->pending = more(ahead->pending, &ahead->room_pending, ahead->nr_pending,
+				      sizeof(*ahead->pending));
+		ahead->pending[ahead->nr_pending++] = *leaf;
+	}
+	items_free(&items);
+}
+
+static struct key key_of(const struct extent *extent)
+{
+	return (struct key) { extent->ino, BTRFS_EXTENT_DATA_KEY, extent->offset };
+}
+
+/*
+ * What the leaves of the parent say of the first @n extents. The next leaf may be one
+ * that both trees have: the search ends with the last extent that may lie in this one.
+ */
+static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
+{
+	size_t i, a = 0, b, done = 0;
+	struct items items;
+
+	items_init(&items, ahead->disk.nodesize * 4);
+	ahead->parent_extents.n = 0;
+	for (i = 0; i < ahead->nr_pending; i++) {
+		const struct leaf *leaf = &ahead->pending[i];
+		struct search search = {
+			.tree = ahead->parent.id,
+			.min_transid = leaf->at.generation,
+			.nr = UINT32_MAX,
+		};
+		struct key key;
+
+		if (key_cmp(&leaf->end, end) <= 0)
+			done = i + 1;
+		while (a < n && (key = key_of(&ahead->extents.v[a]),
+				 key_cmp(&key, &leaf->at.key) < 0))
+			a++;
+		for (b = a; b < n; b++) {
+			key = key_of(&ahead->extents.v[b]);
+			if (key_cmp(&key, &leaf->end) >= 0)
+				break;
+			search.max = key;
+		}
+		if (a == b)
+			continue;
+		search.min = (struct key) { ahead->extents.v[a].ino, BTRFS_EXTENT_DATA_KEY, 0 };
+		if (key_cmp(&search.min, &leaf->at.key) < 0)
+			search.min = leaf->at.key;
+		take_items(ahead, &search, &items, &ahead->parent_extents);
+	}
+	ahead->nr_pending -= done;
+	if (done)
+		memmove(ahead->pending, ahead->pending + done,
+			ahead->nr_pending * sizeof(*ahead->pending));
+	items_free(&items);
+}
+
+/* Is its data read by the send, past the metadata? */
+static int is_read(struct ahead *ahead, const struct extent *extent)
+{
+	const struct options *options = ahead->options;
+
+	return !options->no_data &&
+		!(extent->compressed && options->compressed_data) &&
+		is_new(ahead->seen, extent->disk) &&
+		/* what the parent's time has made, the parent has: it is cloned */
+		!(ahead->has_parent && extent->generation <= ahead->parent.node.generation);
+}
+
+/* Queue the extents of which all is known: those before the leaves to come. */
+static void settle(struct ahead *ahead)
+{
+	struct key end = walk_key(&ahead->tree), other = key_max;
+	size_t i, n, at = 0;
+
+	if (ahead->has_parent)
+		other = walk_key(&ahead->parent_tree);
+	if (key_cmp(&other, &end) < 0)
+		end = other;
+	for (n = 0; n < ahead->extents.n; n++) {
+		struct key key = key_of(&ahead->extents.v[n]);
+
+		if (key_cmp(&key, &end) >= 0)
+			break;
+	}
+	parse_parent(ahead, n, &end);
+	ahead->nr_queue = 0;
+	for (i = 0; i < n; i++) {
+		struct extent *extent = &ahead->extents.v[i];
+
+		if (!extents_changed(extent, &ahead->parent_extents, &at))
+			continue;
+		extent->position = ahead->position;
+		ahead->position += extent->length;
+		if (!extent->length || !extent->disk)
+			continue;
+		extent->read = is_read(ahead, extent);
+		ahead->queue = more(ahead->queue, &ahead->room_queue, ahead->nr_queue,
+				    sizeof(*ahead->queue));
+		ahead->queue[ahead->nr_queue++] = *extent;
+	}
+	extents_drop(&ahead->extents, n);
+}
+
+/* The checksums of the data that is read. */
+static void want_csums(struct ahead *ahead, size_t from, size_t to)
+{
+	size_t i;
+
+	for (i = from; i < to; i++) {
+		const struct extent *extent = &ahead->queue[i];
+		u64 at;
+
+		for (at = 0; extent->read && at < extent->disk_bytes; at += CSUMS_STEP)
+			want_key(ahead, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
+				 extent->disk + at);
+	}
+	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, 0);
+}
+
+/* The references to extents that the send follows, as its limits are. */
+static void find_refs(struct ahead *ahead, size_t from, size_t to)
+{
+	int all = ahead->has_parent || ahead->options->nr_clones;
+	struct ref refs[REFS_MAX];
+	struct items items;
+	u64 count;
+	size_t i;
+
+	items_init(&items, 4096);
+	ahead->nr_refs = 0;
+	for (i = from; i < to && !place_over(); i++) {
+		struct search search = {
+			.tree = BTRFS_EXTENT_TREE_OBJECTID,
+			.min = { ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 },
+			.max = { ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, NONE },
+			.nr = 1,
+		};
+		struct item item;
+		u32 j, n;
+
+		if (search_run(ahead->disk.fd, &search, &items) || !items_next(&items, &item))
+			continue;
+		n = extents_refs(&item, refs, &count);
+		if (count > REFS_FOLLOWED || (!all && count < 2))
+			continue;
+		for (j = 0; j < n; j++) {
+			ahead->refs = more(ahead->refs, &ahead->room_refs, ahead->nr_refs,
+					   sizeof(*ahead->refs));
+			ahead->refs[ahead->nr_refs++] = refs[j];
+		}
+	}
+	items_free(&items);
+}
+
+static int by_tree(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->tree != y->tree)
+		return x->tree < y->tree ? -1 : 1;
+	return x->parent < y->parent ? -1 : x->parent > y->parent;
+}
+
+/*
+ * The leaves with these addresses, wherever a subvolume has them: other snapshots have
+ * the same files under the same numbers, so only from @key on up to @end.
+ */
+static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
+			const struct key *end)
+{
+	struct pointer root;
+	struct leaf leaf;
+	struct walk walk;
+
+	if (disk_root(&ahead->disk, tree, &root))
+		return;
+	walk_init(&walk, &ahead->disk, &root, ahead->threads);
+	walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->nr / 64);
+	while (!place_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
+		struct ref ref = { .parent = leaf.at.bytenr };
+
+		if (bsearch(&ref, ahead->refs, n, sizeof(ref), by_tree)) {
+			want(ahead, tree, &leaf, 0);
+			add_path(ahead, &walk, &leaf);
+		}
+		key = leaf.end;
+	}
+	ahead->nodes += walk.nodes;
+	walk_free(&walk);
+}
+
+static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
+{
+	struct key begin = { ahead->queue[from].ino, 0, 0 };
+	struct key end = { ahead->queue[to - 1].ino, UINT8_MAX, NONE };
+	struct search search = {
+		.tree = BTRFS_ROOT_TREE_OBJECTID,
+		.min = { 0, BTRFS_ROOT_ITEM_KEY, 0 },
+		.max = { BTRFS_LAST_FREE_OBJECTID, BTRFS_ROOT_ITEM_KEY, NONE },
+		.nr = 1,
+	};
+	struct items items;
+	struct item item;
+	u32 left = SUBVOLUMES;
+
+	items_init(&items, 4096);
+	while (left-- && !search_run(ahead->disk.fd, &search, &items) &&
+	       items_next(&items, &item)) {
+		u64 tree = item.key.objectid;
+
+		if (item.key.type == BTRFS_ROOT_ITEM_KEY &&
+		    (tree == BTRFS_FS_TREE_OBJECTID || tree >= BTRFS_FIRST_FREE_OBJECTID))
+			want_shared(ahead, tree, n, begin, &end);
+		if (tree == BTRFS_LAST_FREE_OBJECTID)
+			break;
+		search.min.objectid = tree + 1;
+	}
+	items_free(&items);
+}
+
+/*
+ * What the send comes by where it looks for who else has the extents: leaves of other
+ * trees, and what the extent tree says of these and of the nodes above.
+ */
+static void want_refs(struct ahead *ahead, size_t from, size_t to)
+{
+	size_t i, shared = 0;
+
+	find_refs(ahead, from, to);
+	qsort(ahead->refs, ahead->nr_refs, sizeof(*ahead->refs), by_tree);
+	while (shared < ahead->nr_refs && !ahead->refs[shared].tree)
+		shared++;
+	if (shared)
+		find_shared(ahead, shared, from, to);
+	for (i = shared; i < ahead->nr_refs; i++) {
+		const struct ref *ref = &ahead->refs[i];
+
+		want_key(ahead, ref->key.objectid, ref->key.type,
+			 (int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
+		if (i + 1 == ahead->nr_refs || ref[1].tree != ref->tree)
+			want_leaves(ahead, ref->tree, 1);
+	}
+	for (i = 0; i < ahead->nr_blocks; i++)
+		want_key(ahead, ahead->blocks[i].objectid, ahead->blocks[i].type,
+			 ahead->blocks[i].offset);
+	ahead->nr_blocks = 0;
+	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, 0);
+}
+
+/*
+ * What the send looks up for the extents from @from up to @to: their items, which say
+ * what can be cloned, and all else.
+ */
+static void sweep_extents(struct ahead *ahead, size_t from, size_t to)
+{
+	size_t i;
+
+	for (i = from; i < to; i++)
+		want_key(ahead, ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
+	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, 0);
+	sweep(ahead);
+	want_csums(ahead, from, to);
+	want_refs(ahead, from, to);
+	sweep(ahead);
+}
+
+/* The next window of leaves. Return: whether there are more behind it. */
+static int collect(struct ahead *ahead, size_t most)
+{
+	struct walk *parent = ahead->has_parent ? &ahead->parent_tree : NULL;
+
+	for (ahead->nr = 0; ahead->nr < most; ahead->nr++) {
+		int found;
+
+		ahead->leaves = more(ahead->leaves, &ahead->room, ahead->nr,
+				     sizeof(*ahead->leaves));
+		found = walk_next_leaf(&ahead->tree, parent, &ahead->leaves[ahead->nr]);
+		if (found < 0) {
+			check_node(ahead, &ahead->root);
+			if (parent)
+				check_node(ahead, &ahead->parent);
+			give_up("a node cannot be read, or is not what it has to be");
+		}
+		if (!found)
+			return 0;
+	}
+	return 1;
+}
+
+/* Leaves of the next window, where so many have told of so much data. */
+static size_t next_size(const struct ahead *ahead, u64 size, u64 data)
+{
+	size_t most = ahead->most;
+
+	if (data / ahead->data.window >= DATA_WINDOWS)
+		most = min_u64(most, size * DATA_WINDOWS / (data / ahead->data.window));
+	return most < LEAST_LEAVES ? LEAST_LEAVES : most;
+}
+
+/* What belongs to the extents of the queue, in parts: one is looked up ahead of the send. */
+static void read_extents(struct ahead *ahead)
+{
+	const struct extent *v = ahead->queue, *last = v;
+	size_t i, end, n = ahead->nr_queue;
+
+	for (i = 0; i < n; i = end) {
+		u64 bytes = 0;
+
+		for (end = i; end < n && bytes / DATA_WINDOWS < ahead->data.window; end++)
+			bytes += v[end].length;
+		if (i && place_wait(ahead->subvolume, last->position, last->ino + 1))
+			break;
+		last = &v[i];
+		sweep_extents(ahead, i, end);
+		data_read(&ahead->data, last, end - i);
+	}
+}
+
+static void read_tree(struct ahead *ahead)
+{
+	u64 data = 0, ino = 0, used, blocks;
+	int goes_on = 1;
+	size_t size;
+
+	disk_used(&ahead->disk, &used, &blocks);
+	size = next_size(ahead, blocks, used);
+	while (goes_on) {
+		u64 from = ahead->position;
+
+		goes_on = collect(ahead, size);
+		atomic_fetch_add(&ahead->place->stats.windows, 1);
+		ahead->place->stats.nodes = ahead->tree.nodes + ahead->parent_tree.nodes +
+			ahead->nodes;
+		/* the window before the last one has been used up where the last begins */
+		if (place_wait(ahead->subvolume, data, ino))
+			break;
+		data = from;
+		ino = ahead->nr ? ahead->leaves[0].at.key.objectid : 0;
+		check_stream(ahead);
+		check_node(ahead, &ahead->root);
+		if (ahead->has_parent)
+			check_node(ahead, &ahead->parent);
+		sweep_window(ahead);
+		parse(ahead);
+		look_up(ahead);
+		settle(ahead);
+		ahead->place->stats.extents += ahead->nr_queue;
+		ahead->place->stats.planned_leaves = ahead->collected += ahead->nr;
+		ahead->place->stats.planned_bytes = ahead->position;
+		read_extents(ahead);
+		size = next_size(ahead, size, ahead->position - from);
+	}
+}
+
+static void set_limits(struct ahead *ahead)
+{
+	const struct options *options = ahead->options;
+	struct stats *stats = &ahead->place->stats;
+	u64 window = options->window;
+
+	if (!window)
+		window = min_u64(limits_memory() / 8, LIMIT);
+	if (window < LEAST)
+		window = LEAST;
+	ahead->most = window / 2 / ahead->disk.nodesize;
+	if (ahead->most < LEAST_LEAVES)
+		ahead->most = LEAST_LEAVES;
+	ahead->data.window = window;
+	ahead->threads = options->threads ? options->threads : THREADS;
+	ahead->data.threads = options->threads ? options->threads : THREADS_DATA;
+	stats->window_bytes = window;
+	stats->threads = ahead->threads;
+}
+
+static void read_subvolume(struct ahead *ahead)
+{
+	open_roots(ahead);
+	if (place_over())
+		return;
+	if (!ahead->disk.nodesize) {
+		disk_open(&ahead->disk, ahead->root.fd);
+		courtesy_init(&ahead->disk, ahead->place);
+		set_limits(ahead);
+	}
+	ahead->disk.fd = ahead->root.fd;
+	ahead->position = ahead->collected = 0;
+	ahead->data.disk = &ahead->disk;
+	ahead->data.stats = &ahead->place->stats;
+	ahead->data.tree = ahead->root.id;
+	ahead->data.subvolume = ahead->subvolume;
+	find_node(ahead, &ahead->root);
+	walk_init(&ahead->tree, &ahead->disk, &ahead->root.node, ahead->threads);
+	if (ahead->has_parent) {
+		find_node(ahead, &ahead->parent);
+		walk_init(&ahead->parent_tree, &ahead->disk, &ahead->parent.node,
+			  ahead->threads);
+	}
+	read_tree(ahead);
+	/* what has been read and is not sent yet */
+	place_wait(ahead->subvolume, NONE, 0);
+	if (!ahead->place->alone)
+		data_drop(&ahead->data, 1);
+	ahead->data.nr_drops = 0;
+	walk_free(&ahead->tree);
+	walk_free(&ahead->parent_tree);
+	extents_free(&ahead->extents);
+	extents_free(&ahead->parent_extents);
+	ahead->nr_pending = 0;
+	close(ahead->root.fd);
+	if (ahead->has_parent)
+		close(ahead->parent.fd);
+}
+
+void ahead(const struct options *options, struct place *place)
+{
+	static struct ahead ahead;
+
+	ahead.options = options;
+	ahead.place = place;
+	while (ahead.subvolume < options->nr_subvolumes && !place_over()) {
+		ahead.subvolume++;
+		memset(ahead.seen, 0, sizeof(ahead.seen));
+		read_subvolume(&ahead);
+	}
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The real btrfs send, and its stream, which is only looked at:
+ *
+ * - written to a regular file, by -f or as standard output, it is btrfs that writes it,
+ *   and the file is read as it grows, but for the data;
+ * - into anything else it goes through a pipe of ours, copied by no one: tee() makes
+ *   what is looked at, splice() hands it on;
+ * - to a terminal btrfs refuses to write.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "child.h"
+#include "place.h"
+
+#define PIPE_SIZE (1 << 20)
+#define TAIL_NS 5000000			/* between two looks at a file that grows */
+
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+#define FORWARDED (sizeof(forwarded) / sizeof(*forwarded))
+
+static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
+static struct stream stream;
+static u64 stream_bytes;
+static u8 buffer[65536];
+
+static void forward(int signal)
+{
+	int error = errno;
+
+	got = signal;
+	if (child > 0)
+		kill(child, signal);
+	errno = error;
+}
+
+static void forward_signals(void)
+{
+	size_t i;
+
+	for (i = 0; i < FORWARDED; i++) {
+		struct sigaction action = { .sa_handler = forward }, old;
+
+		if (!sigaction(forwarded[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(forwarded[i], &action, NULL);
+	}
+}
+
+/* Look at the next bytes of the stream. Return: whether that can go on. */
+static int look(const u8 *p, size_t n)
+{
+	stream_bytes += n;
+	if (stream_feed(&stream, p, n)) {
+		place_tell_lost();
+		return 0;
+	}
+	place_tell(&stream.told, stream_bytes);
+	return 1;
+}
+
+/* Wait until the reader takes more, unless the send was killed, as it would be in write(). */
+static int wait_for_reader(int fd)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+
+	while (poll(&poll_fd, 1, 200) <= 0) {
+		siginfo_t info = { 0 };
+
+		waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT);
+		if (info.si_pid && (got || info.si_code != CLD_EXITED)) {
+			errno = EPIPE;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int write_all(int fd, const u8 *p, size_t n)
+{
+	while (n) {
+		ssize_t done = wait_for_reader(fd) ? -1 : write(fd, p, n);
+
+		if (done < 0 && errno != EAGAIN && errno != EINTR)
+			return -1;
+		if (done > 0) {
+			p += done;
+			n -= done;
+		}
+	}
+	return 0;
+}
+
+/* Move so many bytes out of a pipe, past us if that can be. */
+static int move(int from, int to, size_t n)
+{
+	static int by_hand;
+
+	while (n) {
+		ssize_t done = -1;
+
+		/* a socket knows of no SPLICE_F_NONBLOCK, but a signal interrupts it */
+		if (wait_for_reader(to))
+			return -1;
+		errno = EINVAL;
+		if (!by_hand)
+			done = splice(from, NULL, to, NULL, n, SPLICE_F_NONBLOCK);
+		if (done < 0 && errno == EINVAL) {
+			by_hand = 1;
+			done = read(from, buffer, n < sizeof(buffer) ? n : sizeof(buffer));
+			if (done > 0 && write_all(to, buffer, done))
+				return -1;
+		}
+		if (!done || (done < 0 && errno != EAGAIN && errno != EINTR))
+			return -1;
+		if (done > 0)
+			n -= done;
+	}
+	return 0;
+}
+
+/* Look at what is in the copy. */
+static int look_at(int copy, size_t n, int going)
+{
+	while (n) {
+		ssize_t done = read(copy, buffer, n < sizeof(buffer) ? n : sizeof(buffer));
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return 0;
+		if (going)
+			going = look(buffer, done);
+		n -= done;
+	}
+	return going;
+}
+
+/* Hand the stream on. Return: whether all of it arrived. */
+static int hand_through(int from, int to)
+{
+	int copy[2], looking = !pipe2(copy, O_CLOEXEC);
+	int size = fcntl(from, F_GETPIPE_SZ);
+
+	if (looking && fcntl(copy[1], F_SETPIPE_SZ, size) < size)
+		size = fcntl(copy[1], F_GETPIPE_SZ);
+	for (;;) {
+		ssize_t n = -1;
+
+		errno = EINVAL;
+		if (looking)
+			n = tee(from, copy[1], size, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			looking = 0;
+			place_tell_lost();
+			n = read(from, buffer, sizeof(buffer));
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n > 0 && write_all(to, buffer, n))
+				return 0;
+		} else if (n > 0) {
+			looking = look_at(copy[0], n, looking);
+			if (move(from, to, n))
+				return 0;
+		}
+		if (n <= 0)
+			return 1;
+	}
+}
+
+static int has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == pid;
+}
+
+/* The file that btrfs has opened for -f, once it has; -1 if it ends without. */
+static int opened_file(pid_t pid, const char *name)
+{
+	const struct timespec pause = { .tv_nsec = TAIL_NS };
+
+	do {
+		struct stat want, is;
+		int fd;
+
+		nanosleep(&pause, NULL);
+		if (stat(name, &want) || !S_ISREG(want.st_mode))
+			continue;
+		for (fd = 3; fd < 64; fd++) {
+			char path[64];
+
+			snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+			if (stat(path, &is) || is.st_dev != want.st_dev || is.st_ino != want.st_ino)
+				continue;
+			/* the link has the modes that it is open for */
+			if (!lstat(path, &is) && is.st_mode & S_IWUSR)
+				return open(name, O_RDONLY | O_CLOEXEC);
+		}
+	} while (!has_ended(pid));
+	return -1;
+}
+
+/* Look at the stream in a file that grows from @at on, until the process is gone. */
+static void look_at_file(int fd, off_t at, pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = TAIL_NS };
+	u64 pass = 0;
+	int ended;
+
+	do {
+		ssize_t n;
+
+		ended = has_ended(pid);
+		/* behind data there is a head, and then data again */
+		while ((n = pread(fd, buffer, pass ? 4096 : sizeof(buffer), at)) > 0) {
+			if (!look(buffer, n))
+				return;
+			pass = stream_pass(&stream);
+			stream_bytes += pass;
+			at += n + pass;
+		}
+		if (!ended)
+			nanosleep(&pause, NULL);
+	} while (!ended);
+}
+
+/* Of before the child: what signals do. */
+static sigset_t mask;
+static sighandler_t sigchld;
+
+static pid_t start(char **command, int fd, int as)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	/* as it would end without this process, which is killed itself */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	if (fd >= 0)
+		dup2(fd, as);
+	signal(SIGCHLD, sigchld);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	execvp(command[0], command);
+	fprintf(stderr, "sendahead: cannot run %s: %m\n", command[0]);
+	_exit(127);
+}
+
+void child_start(char **command, int fd, int as)
+{
+	sigset_t all;
+
+	sigchld = signal(SIGCHLD, SIG_DFL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	child = start(command, fd, as);
+	if (child < 0) {
+		fprintf(stderr, "sendahead: cannot start a process: %m\n");
+		exit(1);
+	}
+	forward_signals();
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+/* Where the stream goes: a regular file, a pipe or the like, or nothing to follow. */
+enum target { FILE_NAMED, FILE_STDOUT, THROUGH, NOT_FOLLOWED };
+
+/* Is a file, or the one to be made, on NFS, CIFS, FUSE or 9p, where a second open costs? */
+static int is_remote(const char *path)
+{
+	char copy[PATH_MAX];
+	struct statfs fs;
+	u32 type;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	if (statfs(path, &fs) && statfs(dirname(copy), &fs))
+		return 0;
+	type = fs.f_type;
+	return type == 0x6969 || type == 0xff534d42 || type == 0xfe534d42 || type == 0x65735546 ||
+		type == 0x01021997;
+}
+
+static enum target target_of(const struct options *options)
+{
+	const char *path = options->file ? options->file : "/proc/self/fd/1";
+	/* what is not there yet becomes a file */
+	struct stat is = { .st_mode = options->file ? S_IFREG : 0 };
+
+	stat(path, &is);
+	if (S_ISREG(is.st_mode) && !is_remote(path))
+		return options->file ? FILE_NAMED : FILE_STDOUT;
+	if (S_ISREG(is.st_mode) || options->file || !is.st_mode || isatty(STDOUT_FILENO))
+		return NOT_FOLLOWED;
+	return THROUGH;
+}
+
+int child_can_follow(const struct options *options)
+{
+	return target_of(options) != NOT_FOLLOWED;
+}
+
+int child_end(void)
+{
+	int status = 1 << 8;
+	siginfo_t info;
+	sigset_t all;
+
+	while (waitid(P_PID, child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	/* once it is gone, its number may be another's: no signal is to be passed on */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	waitpid(child, &status, 0);
+	child = 0;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return status;
+}
+
+/* How the send would have ended that had to write itself what could not be written. */
+static int end_of_writer(int status, int error, int sigpipe_ignored)
+{
+	if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGPIPE : WEXITSTATUS(status))
+		return status;
+	return got ? got : error == EPIPE && !sigpipe_ignored ? SIGPIPE : error << 8;
+}
+
+int child_run(const struct options *options, int follow)
+{
+	enum target target = follow ? target_of(options) : NOT_FOLLOWED;
+	int fds[2] = { -1, -1 }, file = -1, status, error = 0;
+	sighandler_t sigpipe;
+	off_t at = 0;
+
+	stream_init(&stream);
+	if (target == THROUGH && pipe2(fds, O_CLOEXEC))
+		target = NOT_FOLLOWED;
+	if (target == THROUGH)
+		fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE);
+	if (target == FILE_STDOUT) {
+		file = open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC);
+		at = lseek(STDOUT_FILENO, 0, fcntl(STDOUT_FILENO, F_GETFL) & O_APPEND ?
+			   SEEK_END : SEEK_CUR);
+	}
+	child_start(options->command, fds[1], STDOUT_FILENO);
+	place_tell_sender(child);
+	sigpipe = signal(SIGPIPE, SIG_IGN);
+	if (target == THROUGH) {
+		close(fds[1]);
+		if (!hand_through(fds[0], STDOUT_FILENO))
+			error = errno;
+		if (error && error != EPIPE)
+			fprintf(stderr, "sendahead: cannot write the stream: %m\n");
+		/* where it cannot be written, btrfs finds nobody to write to */
+		close(fds[0]);
+		close(STDOUT_FILENO);
+	} else {
+		if (target == FILE_NAMED)
+			file = opened_file(child, options->file);
+		if (file >= 0 && at >= 0)
+			look_at_file(file, at, child);
+		else
+			place_tell_lost();
+	}
+	status = child_end();
+	return error ? end_of_writer(status, error, sigpipe == SIG_IGN) : status;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where the logical addresses of a file system lie on its devices.
+ *
+ * Without parity: SINGLE, DUP, RAID0, RAID1, RAID1C3, RAID1C4, RAID10.
+ */
+#include <stdlib.h>
+#include <linux/btrfs_tree.h>
+
+#include "chunks.h"
+
+#ifndef BTRFS_BLOCK_GROUP_RAID1C3
+#define BTRFS_BLOCK_GROUP_RAID1C3 (1ULL << 9)
+#define BTRFS_BLOCK_GROUP_RAID1C4 (1ULL << 10)
+#endif
+
+/* Of struct btrfs_chunk: with one stripe it is longer by that. */
+#define CHUNK_HEAD offsetof(struct btrfs_chunk, stripe)
+
+/* Copies of each byte, 0 for what is not known; RAID0 and RAID10 are striped. */
+static u32 copies_of(u64 type, u32 nr, u32 sub)
+{
+	switch (type & ~(u64)BTRFS_BLOCK_GROUP_TYPE_MASK) {
+	case 0:
+		return nr == 1 ? 1 : 0;
+	case BTRFS_BLOCK_GROUP_DUP:
+	case BTRFS_BLOCK_GROUP_RAID1:
+		return nr == 2 ? 2 : 0;
+	case BTRFS_BLOCK_GROUP_RAID1C3:
+		return nr == 3 ? 3 : 0;
+	case BTRFS_BLOCK_GROUP_RAID1C4:
+		return nr == 4 ? 4 : 0;
+	case BTRFS_BLOCK_GROUP_RAID0:
+		return 1;
+	case BTRFS_BLOCK_GROUP_RAID10:
+		return sub == 2 && nr % 2 == 0 ? 2 : 0;
+	}
+	return 0;
+}
+
+int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
+{
+	struct btrfs_chunk head;
+	struct chunk chunk = { .start = start };
+	u32 i;
+
+	if (len < CHUNK_HEAD)
+		return -1;
+	memcpy(&head, item, CHUNK_HEAD);
+	chunk.length = le64toh(head.length);
+	chunk.stripe_len = le64toh(head.stripe_len);
+	chunk.type = le64toh(head.type);
+	chunk.nr = le16toh(head.num_stripes);
+	if (!chunk.nr || len < CHUNK_HEAD + chunk.nr * sizeof(struct btrfs_stripe))
+		return -1;
+	if (!chunk.length || start + chunk.length < start || chunk.stripe_len < 4096 ||
+	    chunk.stripe_len & (chunk.stripe_len - 1))
+		return -1;
+	if (chunks->n && start < chunks->v[chunks->n - 1].start + chunks->v[chunks->n - 1].length)
+		return -1;
+	chunk.copies = copies_of(chunk.type, chunk.nr, le16toh(head.sub_stripes));
+	chunk.stripes = calloc(chunk.nr, sizeof(*chunk.stripes));
+	if (!chunk.stripes)
+		return -1;
+	for (i = 0; i < chunk.nr; i++) {
+		const u8 *stripe = item + CHUNK_HEAD + i * sizeof(struct btrfs_stripe);
+
+		chunk.stripes[i].devid = get_u64(stripe);
+		chunk.stripes[i].offset = get_u64(stripe + 8);
+	}
+	chunks->v = more(chunks->v, &chunks->room, chunks->n, sizeof(*chunks->v));
+	chunks->v[chunks->n++] = chunk;
+	return 0;
+}
+
+static const struct chunk *chunk_of(const struct chunks *chunks, u64 logical)
+{
+	size_t low = 0, high = chunks->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (chunks->v[middle].start <= logical)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || logical - chunks->v[low - 1].start >= chunks->v[low - 1].length)
+		return NULL;
+	return &chunks->v[low - 1];
+}
+
+u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
+	       u64 *physical)
+{
+	const struct chunk *chunk = chunk_of(chunks, logical);
+	u64 offset;
+	u32 stripe = copy;
+
+	if (!chunk || copy >= chunk->copies)
+		return 0;
+	offset = logical - chunk->start;
+	if (len > chunk->length - offset)
+		return 0;
+	if (chunk->type & (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10)) {
+		u64 number = offset / chunk->stripe_len, within = offset % chunk->stripe_len;
+		u32 columns = chunk->nr / chunk->copies;
+
+		if (len > chunk->stripe_len - within)
+			return 0;
+		stripe = number % columns * chunk->copies + copy;
+		offset = number / columns * chunk->stripe_len + within;
+	}
+	*devid = chunk->stripes[stripe].devid;
+	*physical = chunk->stripes[stripe].offset + offset;
+	return *physical < offset || *physical > (u64)INT64_MAX - len ? 0 : chunk->copies;
+}
+
+void chunks_free(struct chunks *chunks)
+{
+	size_t i;
+
+	for (i = 0; i < chunks->n; i++)
+		free(chunks->v[i].stripes);
+	free(chunks->v);
+	memset(chunks, 0, sizeof(*chunks));
+}

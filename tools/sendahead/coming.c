@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The process that reads ahead of btrfs receive. An incremental stream begins with a
+ * snapshot of what was received before, and has all its blocks: what the commands to come
+ * will touch is read there. A few paths are looked up; where they are so many that they
+ * touch a good part of the leaves, all of these are read, in the order of the disk.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/stat.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+
+#include "coming.h"
+#include "limits.h"
+#include "search.h"
+#include "threads.h"
+#include "walk.h"
+
+#define THREADS 32			/* a disk with heads takes its pick of so many */
+#define WINDOW 4096			/* paths looked up at once */
+#define FEW 64				/* paths, for which nobody counts leaves */
+#define DENSE 16			/* all leaves are read if one of so many is touched */
+#define SHARE 4				/* of the memory that can be had */
+#define LIMIT (1ULL << 30)		/* bytes of leaves, at most */
+#define PAUSE_NS 10000000		/* between two looks at what has come */
+
+#define STREAM_HEAD 17
+#define COMMAND_HEAD 10
+#define PIPE 65536			/* bytes on the way to btrfs */
+#define SHORT 512			/* bytes of a command that begins a subvolume are less */
+
+enum {
+	C_SUBVOL = 1, C_SNAPSHOT = 2, C_RENAME = 9, C_LINK = 10, C_END = 21, C_UPDATE_EXTENT = 22,
+};
+
+enum { A_PATH = 15, A_PATH_TO = 16, A_PATH_LINK = 17, A_CLONE_UUID = 20 };
+
+/* A leaf to be read into the kernel's cache. */
+struct wanted {
+	u64 order;			/* on the disk */
+	u64 tree;
+	struct key key;			/* its first one */
+};
+
+struct coming {
+	const struct queue *queue;
+	struct place *place;
+	int fd;				/* of the directory */
+	u64 at;				/* in the stream */
+	u8 copy[65536];			/* of the bytes from there on, for a while */
+	u64 copied_at;
+	size_t copied;
+	struct disk disk;
+	size_t most;			/* leaves */
+	/* of the subvolume that it is at */
+	u32 begun;			/* its number in the stream, from 1 */
+	int parent;			/* a file of what it is based on, or -1 */
+	u64 tree;			/* its number */
+	u64 leaves;			/* it has, 0: not known */
+	u64 touched;			/* paths so far */
+	int swept;
+	char last[PATH_MAX];		/* the path before, or that of a file just made */
+	char **paths;			/* of the window */
+	size_t nr_paths;
+	struct wanted *wanted;
+	size_t nr_wanted, room_wanted;
+};
+
+static void touch(size_t i, void *arg)
+{
+	struct coming *coming = arg;
+	const struct wanted *wanted = &coming->wanted[i];
+	struct search search = {
+		.tree = wanted->tree,
+		.min = wanted->key,
+		.max = wanted->key,
+		.nr = 1,
+	};
+	u64 memory[64];
+	struct items items = { .args = memory, .size = 256 };
+
+	if (search_run(coming->disk.fd, &search, &items) && errno != EOVERFLOW)
+		coming->place->stats.leaves_failed++;
+	else
+		coming->place->stats.leaves++;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Want the leaves of a tree, if it has no more than @most. Return: how many it has. */
+static u64 want_tree(struct coming *coming, u64 tree, u64 most)
+{
+	size_t before = coming->nr_wanted;
+	struct pointer root;
+	struct walk walk;
+	struct leaf leaf;
+	u64 n = 0;
+
+	if (disk_root(&coming->disk, tree, &root))
+		return 0;
+	walk_init(&walk, &coming->disk, &root, THREADS);
+	/* of a tree that is written meanwhile, some nodes may be gone */
+	while (n <= most && !place_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
+		struct wanted wanted = { .tree = tree, .key = leaf.at.key };
+
+		n++;
+		disk_place(&coming->disk, leaf.at.bytenr, &wanted.order);
+		coming->wanted = more(coming->wanted, &coming->room_wanted, coming->nr_wanted,
+				      sizeof(*coming->wanted));
+		coming->wanted[coming->nr_wanted++] = wanted;
+	}
+	coming->place->stats.nodes += walk.nodes;
+	walk_free(&walk);
+	if (n > most)
+		coming->nr_wanted = before;
+	return n;
+}
+
+/*
+ * The tree of the parent, and those that tell of space: whoever changes a leaf that two
+ * snapshots share looks there for all that it refers to.
+ */
+static void sweep(struct coming *coming)
+{
+	static const u64 others[] = {
+		BTRFS_EXTENT_TREE_OBJECTID, BTRFS_CSUM_TREE_OBJECTID, BTRFS_FREE_SPACE_TREE_OBJECTID,
+	};
+	size_t i;
+
+	coming->swept = 1;
+	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
+		want_tree(coming, others[i], min_u64(coming->leaves,
+						     coming->most - coming->nr_wanted));
+	qsort(coming->wanted, coming->nr_wanted, sizeof(*coming->wanted), by_order);
+	parallel(THREADS, coming->nr_wanted, touch, coming);
+	coming->nr_wanted = 0;
+}
+
+static void look_up(size_t i, void *arg)
+{
+	struct coming *coming = arg;
+	struct stat stat;
+
+	/* where it is to be made, nothing is found: so it is known where */
+	fstatat(coming->parent, coming->paths[i], &stat, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
+	coming->place->stats.paths++;
+}
+
+/* All paths of the window, or everything. */
+static void look_up_all(struct coming *coming)
+{
+	size_t i;
+
+	if (!coming->nr_paths)
+		return;
+	if (!coming->leaves && coming->touched >= FEW) {
+		if (!coming->disk.nodesize) {
+			disk_open(&coming->disk, coming->fd);
+			coming->most = min_u64(limits_memory() / SHARE, LIMIT) / coming->disk.nodesize;
+		}
+		coming->leaves = want_tree(coming, coming->tree, coming->most);
+		/* too many, or not to be read */
+		if (!coming->nr_wanted)
+			coming->leaves = NONE;
+	}
+	if (coming->leaves && coming->touched >= coming->leaves / DENSE)
+		sweep(coming);
+	else
+		parallel(THREADS, coming->nr_paths, look_up, coming);
+	coming->place->stats.windows++;
+	for (i = 0; i < coming->nr_paths; i++)
+		free(coming->paths[i]);
+	coming->nr_paths = 0;
+}
+
+/* A directory of the file system by its tree: FILEID_BTRFS_WITHOUT_PARENT of its top. */
+static int open_tree(int fd, u64 tree)
+{
+	union {
+		struct file_handle head;
+		u8 bytes[sizeof(struct file_handle) + 20];
+	} handle = { .head = { .handle_bytes = 20, .handle_type = 0x4d } };
+	u64 top = BTRFS_FIRST_FREE_OBJECTID;
+
+	memcpy(handle.head.f_handle, &top, 8);
+	memcpy(handle.head.f_handle + 8, &tree, 8);
+	return open_by_handle_at(fd, &handle.head, O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
+}
+
+/* The first subvolume that the tree of UUIDs has under this one, or 0. */
+static u64 tree_of(int fd, const u8 *uuid, u8 type)
+{
+	struct search search = { .tree = BTRFS_UUID_TREE_OBJECTID, .nr = 1 };
+	struct items items;
+	struct item item;
+	u64 tree = 0;
+
+	items_init(&items, 4096);
+	search.min = search.max = (struct key) { get_u64(uuid), type, get_u64(uuid + 8) };
+	if (!search_run(fd, &search, &items) && items_next(&items, &item) && item.len >= 8)
+		tree = get_u64(item.data);
+	items_free(&items);
+	return tree;
+}
+
+/* As btrfs does: what was received as that, or is it itself. */
+static void find_parent(struct coming *coming, const u8 *uuid)
+{
+	coming->tree = tree_of(coming->fd, uuid, BTRFS_UUID_KEY_RECEIVED_SUBVOL);
+	if (!coming->tree)
+		coming->tree = tree_of(coming->fd, uuid, BTRFS_UUID_KEY_SUBVOL);
+	if (coming->tree)
+		coming->parent = open_tree(coming->fd, coming->tree);
+}
+
+/* The value of an attribute, of which @n bytes are there, in the first @size bytes of a command. */
+static const u8 *attribute(const u8 *p, size_t size, u16 type, size_t *n)
+{
+	size_t at = COMMAND_HEAD;
+
+	while (at + 4 <= size) {
+		*n = get_u16(p + at + 2);
+		at += 4;
+		if (*n > size - at)
+			break;
+		if (get_u16(p + at - 4) == type)
+			return p + at;
+		at += *n;
+	}
+	return NULL;
+}
+
+/* Number @begun in the stream, based on that with the UUID, or on nothing. */
+static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
+{
+	if (coming->parent >= 0)
+		close(coming->parent);
+	coming->parent = -1;
+	coming->begun = begun;
+	coming->leaves = coming->touched = coming->nr_wanted = 0;
+	coming->swept = 0;
+	coming->last[0] = 0;
+	if (parent)
+		find_parent(coming, parent);
+}
+
+/* A path that a command is about. */
+static void take_path(struct coming *coming, const u8 *p, size_t size, u16 type)
+{
+	size_t n;
+	const u8 *path = attribute(p, size, type, &n);
+	char *copy;
+
+	if (!path || !n || n >= PATH_MAX || *path == '/' || memchr(path, 0, n))
+		return;
+	/* what is done to one file stands together */
+	if (!strncmp(coming->last, (const char *)path, n) && !coming->last[n])
+		return;
+	memcpy(coming->last, path, n);
+	coming->last[n] = 0;
+	copy = strdup(coming->last);
+	if (!copy)
+		give_up("no memory for paths");
+	coming->paths[coming->nr_paths++] = copy;
+	coming->touched++;
+}
+
+/* The receive has overtaken: go on with what it has not taken. */
+static void overtaken(struct coming *coming)
+{
+	const struct queue *queue = coming->queue;
+	u32 begun = queue->begun;
+	u8 parent[16];
+
+	if (queue->lost)
+		give_up("the stream cannot be followed");
+	coming->at = queue_boundary(queue);
+	memcpy(parent, queue->parent, sizeof(parent));
+	if (begun == coming->begun || begun != queue->begun)
+		return;
+	subvolume_begins(coming, begun, queue->snapshot ? parent : NULL);
+}
+
+/* The next bytes of the stream, @n of them or what there is. Return: how many are there. */
+static size_t peek(struct coming *coming, const u8 **p, size_t n)
+{
+	long more;
+	u64 done;
+
+	/* what is in the pipe may not be received yet, what was before that is */
+	if (coming->at + PIPE < coming->queue->begin)
+		overtaken(coming);
+	done = coming->at - coming->copied_at;
+	if (coming->at < coming->copied_at || done + n > coming->copied) {
+		coming->copied = 0;
+		more = queue_look(coming->queue, coming->at, coming->copy, sizeof(coming->copy));
+		if (more < 0)
+			overtaken(coming);
+		if (more <= 0)
+			return 0;
+		coming->copied_at = coming->at;
+		coming->copied = more;
+		done = 0;
+	}
+	*p = coming->copy + done;
+	return min_u64(n, coming->copied - done);
+}
+
+/* The next command in the stream. Return: 0 if it is not there yet. */
+static int next(struct coming *coming)
+{
+	int follows = coming->parent >= 0 && !coming->swept;
+	const u8 *p;
+	size_t n = peek(coming, &p, follows ? COMMAND_HEAD + 2 * (4 + PATH_MAX) : SHORT), uuid_n;
+	const u8 *uuid;
+	u16 command;
+	u64 size;
+
+	if (n >= STREAM_HEAD && !memcmp(p, "btrfs-stream", 13)) {
+		coming->at += STREAM_HEAD;
+		return 1;
+	}
+	if (n < COMMAND_HEAD)
+		return 0;
+	size = COMMAND_HEAD + (u64)get_u32(p);
+	command = get_u16(p + 4);
+	if (command == C_SUBVOL || command == C_SNAPSHOT) {
+		if (n < size && n < SHORT)
+			return 0;
+		look_up_all(coming);
+		uuid = attribute(p, min_u64(n, size), A_CLONE_UUID, &uuid_n);
+		subvolume_begins(coming, coming->begun + 1, uuid && uuid_n == 16 ? uuid : NULL);
+	} else if (follows && command < C_UPDATE_EXTENT && command != C_END) {
+		take_path(coming, p, min_u64(n, size), A_PATH);
+		if (command == C_RENAME)
+			take_path(coming, p, min_u64(n, size), A_PATH_TO);
+		if (command == C_LINK)
+			take_path(coming, p, min_u64(n, size), A_PATH_LINK);
+	}
+	coming->at += size;
+	return 1;
+}
+
+void coming(const struct options *options, const struct queue *queue, struct place *place)
+{
+	static struct coming coming = { .parent = -1 };
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
+	coming.queue = queue;
+	coming.place = place;
+	place->stats.threads = THREADS;
+	coming.paths = calloc(WINDOW + 1, sizeof(*coming.paths));
+	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!coming.paths || coming.fd < 0)
+		give_up("%s cannot be opened: %m", options->directory);
+	while (!place_over()) {
+		int there = next(&coming);
+
+		if (!there || coming.nr_paths >= WINDOW)
+			look_up_all(&coming);
+		if (!there)
+			nanosleep(&pause, NULL);
+	}
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The process that reads ahead of btrfs receive.
+ */
+#ifndef SENDAHEAD_COMING_H
+#define SENDAHEAD_COMING_H
+
+#include "options.h"
+#include "place.h"
+#include "queue.h"
+
+/*
+ * Read what the commands in @queue are going to need, until the receive is over. What it
+ * does it counts in @place.
+ */
+void coming(const struct options *options, const struct queue *queue, struct place *place);
+
+#endif

@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# Completion of sendahead for bash.
+
+_sendahead() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local own=' --window --threads --nice --json --quiet' send=' --no-data --compressed-data'
+	local words=
+
+	COMPREPLY=()
+	if [[ $COMP_CWORD == 1 ]]; then
+		words='send receive estimate warm --help'
+	elif [[ $before == -f ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+	elif [[ $before =~ ^--(window|threads|disk|cpu|proto|buffer|max-errors)$ ]]; then
+		return
+	elif [[ $word == -* && ${COMP_WORDS[1]} == receive ]]; then
+		words='--buffer --unchanged --no-ahead --json --quiet -f -e -v -m --chroot --max-errors --dump --help'
+	elif [[ $word == -* ]]; then
+		words="-p$send"
+		case ${COMP_WORDS[1]} in
+		send) words+="$own -c -f -e -v --proto --help" ;;
+		estimate) words+=" --json --disk --cpu" ;;
+		warm) words+="$own" ;;
+		esac
+	else
+		# subvolumes
+		mapfile -t COMPREPLY < <(compgen -d -- "$word")
+		return
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+complete -o filenames -F _sendahead sendahead

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Room on the disk for whoever else reads or writes there.
+ *
+ * A disk, and the kernel's elevator before it, take the requests near the head first. As
+ * long as new ones of ours keep coming, those of others wait until they expire, half a
+ * second with mq-deadline. So while others want the disk ours come in batches of some
+ * milliseconds of its work: no request of a batch is made before the one before has been
+ * read, and whoever waits by then is the next. A disk of our own is kept as busy as it
+ * can be; it is only left to fall idle now and then, to see whether somebody else was
+ * there: all that the disks have done, less what we and the send have read.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "courtesy.h"
+
+#define MS 1000000ULL
+#define BATCH (40 * MS)			/* of the disk's work */
+#define LEAST 4			/* requests of one */
+#define LOOK (20 * MS)			/* between two looks at what the disks have done */
+#define LOOK_ALONE (1500 * MS)		/* at the least, where each costs a pause */
+#define FIRST (60 * MS)		/* at the beginning, until others could have been seen */
+#define HOLD (1000 * MS)		/* without others, until the disk is ours */
+#define DISKS 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
+static struct place *place;
+static char *stats[DISKS];		/* files of sysfs */
+static u32 nr_stats;
+static u32 under_way, admitted;		/* of this batch */
+static u32 size = LEAST;		/* of a batch, in requests */
+static int asked, pausing, full;
+static u64 waiting[MAX_THREADS + 1];
+static u32 nr_waiting;
+static u64 begun;			/* the batch */
+static u64 looked, seen;		/* when, and when others were there last */
+static u64 sure;			/* that they are somebody */
+static int64_t others, others_all;	/* sectors that they had, at the least; of all disks */
+
+static u64 now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ULL + time.tv_nsec;
+}
+
+/* The disk that a partition is of, or those below a device. */
+static void add_disks(const char *path, int depth)
+{
+	char real[PATH_MAX], other[PATH_MAX + 300];
+	struct dirent *entry;
+	int below = 0;
+	DIR *slaves;
+	u32 i;
+
+	if (!realpath(path, real) || nr_stats == DISKS || depth > 8)
+		return;
+	snprintf(other, sizeof(other), "%s/partition", real);
+	if (!access(other, F_OK))
+		*strrchr(real, '/') = 0;
+	snprintf(other, sizeof(other), "%s/slaves", real);
+	slaves = opendir(other);
+	while (slaves && (entry = readdir(slaves))) {
+		snprintf(other, sizeof(other), "%s/slaves/%s", real, entry->d_name);
+		if (entry->d_name[0] != '.') {
+			add_disks(other, depth + 1);
+			below = 1;
+		}
+	}
+	if (slaves)
+		closedir(slaves);
+	snprintf(other, sizeof(other), "%s/stat", real);
+	/* two partitions may be of one disk */
+	for (i = 0; i < nr_stats && strcmp(stats[i], other); i++)
+		;
+	if (!below && i == nr_stats && i < DISKS && (stats[i] = strdup(other)))
+		nr_stats++;
+}
+
+/* Sectors that a process has read, or written as well, by the kernel's account, or -1. */
+static int read_by(pid_t pid, int64_t *sectors, int written)
+{
+	long long r, w;
+	char path[40];
+	FILE *file;
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
+	file = fopen(path, "re");
+	if (file) {
+		n = fscanf(file, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld "
+			   "write_bytes: %lld", &r, &w);
+		fclose(file);
+	}
+	if (n != 2)
+		return -1;
+	*sectors = (r + (written ? w : 0)) / 512;
+	return 0;
+}
+
+void courtesy_init(const struct disk *disk, struct place *of)
+{
+	int64_t sectors;
+	size_t i;
+
+	if (read_by(getpid(), &sectors, 0))
+		return;
+	for (i = 0; i < disk->nr_devices; i++) {
+		struct stat is;
+		char path[60];
+
+		if (disk->devices[i].fd < 0 || fstat(disk->devices[i].fd, &is))
+			continue;
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(is.st_rdev),
+			 minor(is.st_rdev));
+		add_disks(path, 0);
+	}
+	place = of;
+	asked = nr_stats > 0;
+}
+
+/* What the disks have done, all of them together. */
+struct done {
+	int64_t requests, sectors, under_way;
+};
+
+static struct done count(void)
+{
+	struct done done = { 0 };
+	u32 i;
+
+	for (i = 0; i < nr_stats; i++) {
+		FILE *file = fopen(stats[i], "re");
+		long long r[2], w[2], n;
+
+		if (!file)
+			continue;
+		if (fscanf(file, "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1], &w[0],
+			   &w[1], &n) == 5) {
+			done.requests += r[0] + w[0];
+			done.sectors += r[1] + w[1];
+			done.under_way += n;
+		}
+		fclose(file);
+	}
+	return done;
+}
+
+/* Sectors that all other processes have read and written, of any disk. */
+static int64_t read_by_all(void)
+{
+	pid_t sender = atomic_load(&place->sender), pid;
+	int64_t sum = 0, sectors;
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (entry = readdir(proc))) {
+		pid = atoi(entry->d_name);
+		if (pid > 0 && pid != getpid() && pid != sender && !read_by(pid, &sectors, 1))
+			sum += sectors;
+	}
+	if (proc)
+		closedir(proc);
+	return sum;
+}
+
+/* Sectors that others have read and written, less what the send waits for now. */
+static int count_others(int64_t *sectors)
+{
+	pid_t sender = atomic_load(&place->sender);
+	int64_t done = count().sectors, ours, sent = 0;
+
+	if (read_by(getpid(), &ours, 0) || (!place->alone && read_by(sender, &sent, 0)))
+		return -1;
+	*sectors = done - ours - sent;
+	return 0;
+}
+
+/* Until what others had asked for by now has been done. */
+static void give_way(void)
+{
+	const struct timespec pause = { .tv_nsec = MS / 2 };
+	struct done before = count(), done = before;
+	u64 end = now() + 2 * BATCH;
+
+	/* the send has always one */
+	while (done.under_way && (done.under_way > 1 || done.requests < before.requests +
+				  before.under_way) && now() < end && !place_over()) {
+		nanosleep(&pause, NULL);
+		done = count();
+	}
+}
+
+/*
+ * Nothing of ours is under way: has somebody else been there? What the send waits for makes
+ * the count too small, by more or by less, so if there is more than before some process must
+ * have read or written it.
+ */
+static void look(u64 time)
+{
+	int64_t sectors, all;
+
+	if (count_others(&sectors))
+		return;
+	if (!looked) {
+		others = sectors;
+		others_all = read_by_all();
+		seen = time - HOLD + FIRST;
+	}
+	looked = time;
+	if (sectors > others && time - sure > HOLD / 2) {
+		all = read_by_all();
+		if (all > others_all)
+			sure = time;
+		others_all = all;
+	}
+	if (sectors > others && time - sure <= HOLD / 2) {
+		seen = time;
+		place->stats.others++;
+	}
+	if (sectors > others)
+		others = sectors;
+	asked = time - seen < HOLD;
+}
+
+/* Nothing of ours is under way. A batch that was full tells how much the disk gets done. */
+static void end_batch(void)
+{
+	u64 took = now() - begun;
+
+	if (full && took)
+		size = admitted * min_u64(BATCH * 100 / took, 200) / 100;
+	if (size < LEAST)
+		size = LEAST;
+	admitted = full = 0;
+	if (asked && sure) {
+		pausing = 1;
+		pthread_mutex_unlock(&lock);
+		give_way();
+		pthread_mutex_lock(&lock);
+	}
+	pausing = 0;
+	if (nr_stats && now() - looked >= LOOK)
+		look(now());
+}
+
+static int is_first(u64 order)
+{
+	u32 i;
+
+	for (i = 0; i < nr_waiting && waiting[i] >= order; i++)
+		;
+	return i == nr_waiting;
+}
+
+/* Wait for a batch with room, those first that are next in the order of the disk. */
+static void await_room(u64 order, u32 requests)
+{
+	u32 i;
+
+	waiting[nr_waiting++] = order;
+	for (;;) {
+		int has_room = !admitted || admitted + requests <= size;
+
+		if (!pausing && (!asked || (has_room && is_first(order))))
+			break;
+		full |= !has_room;
+		pthread_cond_wait(&room, &lock);
+	}
+	for (i = 0; waiting[i] != order; i++)
+		;
+	waiting[i] = waiting[--nr_waiting];
+	pthread_cond_broadcast(&room);
+}
+
+void courtesy_enter(u64 order, u32 requests)
+{
+	pthread_mutex_lock(&lock);
+	/* what comes now may take longer each than what was before */
+	if (!order)
+		size = LEAST;
+	if (pausing || asked)
+		await_room(order, requests);
+	if (!under_way++)
+		begun = now();
+	admitted += requests;
+	pthread_mutex_unlock(&lock);
+}
+
+void courtesy_leave(void)
+{
+	pthread_mutex_lock(&lock);
+	if (!--under_way) {
+		end_batch();
+		pthread_cond_broadcast(&room);
+	} else if (nr_stats && now() - looked >= LOOK_ALONE) {
+		pausing = 1;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+u32 courtesy_most(void)
+{
+	u32 most;
+
+	pthread_mutex_lock(&lock);
+	most = asked ? size : UINT32_MAX;
+	pthread_mutex_unlock(&lock);
+	return most;
+}

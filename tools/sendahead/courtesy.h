@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Room on the disk for whoever else reads or writes there.
+ */
+#ifndef SENDAHEAD_COURTESY_H
+#define SENDAHEAD_COURTESY_H
+
+#include "disk.h"
+#include "place.h"
+
+/**
+ * courtesy_init() - watch the disks
+ * @disk: the file system
+ * @place: says which process sends: what it reads is no one else's
+ *
+ * Without accounting in the kernel of what each process reads nothing is ever held back.
+ */
+void courtesy_init(const struct disk *disk, struct place *place);
+
+/**
+ * courtesy_enter() - ask to have something read, and wait if others want the disk
+ * @order: where that lies, in terms of all that is asked for now
+ * @requests: at most so many of the disk
+ */
+void courtesy_enter(u64 order, u32 requests);
+
+/* It has been read. */
+void courtesy_leave(void);
+
+/* How many requests to ask for at once at most. */
+u32 courtesy_most(void);
+
+#endif

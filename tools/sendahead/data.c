@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * File data read into the page cache ahead of the send, and dropped behind it.
+ *
+ * One request at a time would lose a revolution of the disk for each extent, so there
+ * are several threads; each waits for what it has asked for, which bounds what is under
+ * way. Files are opened by their number: no names are looked up.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "courtesy.h"
+#include "data.h"
+#include "threads.h"
+
+#define PIECE (1 << 20)			/* no call reads more at once */
+#define NEAR (1 << 20)			/* before the send */
+#define GROUP 32			/* pieces that one thread asks for at once */
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+struct piece {
+	u64 ino, offset, length;
+	u64 position;
+	u64 order;			/* on the disk */
+	u8 ours;			/* nothing of it was in memory before */
+};
+
+struct drop {
+	u64 ino, offset, length;
+	u64 position;			/* of its end in the stream */
+};
+
+struct batch {
+	struct data *data;
+	struct piece *v;
+	size_t n, room;
+	size_t *first;			/* of each group, and the end */
+	size_t groups;
+};
+
+/*
+ * A file by its number, of whatever generation: FILEID_BTRFS_WITHOUT_PARENT. What lies on
+ * the disk is not to be trusted: a device must not be opened.
+ */
+static int open_inode(const struct data *data, u64 ino)
+{
+	union {
+		struct file_handle head;
+		u8 bytes[sizeof(struct file_handle) + 20];
+	} handle = { .head = { .handle_bytes = 20, .handle_type = 0x4d } };
+	int fd, regular, flags = O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	struct stat stat;
+
+	memcpy(handle.head.f_handle, &ino, 8);
+	memcpy(handle.head.f_handle + 8, &data->tree, 8);
+	fd = open_by_handle_at(data->disk->fd, &handle.head, O_PATH | O_CLOEXEC);
+	regular = fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
+	if (fd >= 0)
+		close(fd);
+	return regular ? open_by_handle_at(data->disk->fd, &handle.head, flags) : -1;
+}
+
+/* How many pages of a range of a file are in memory, all of them if that is unknown. */
+static u64 pages_cached(int fd, u64 offset, u64 length)
+{
+	struct { u64 offset, length; } range = { offset, length };
+	u64 found[5], page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+	u64 pages = (offset + length - start + page - 1) / page, i, n = 0;
+	u8 seen[PIECE / 4096 + 2];
+	void *map;
+
+	if (!syscall(SYS_cachestat, fd, &range, found, 0))
+		return found[0];
+	map = mmap(NULL, pages * page, PROT_READ, MAP_SHARED, fd, start);
+	if (map == MAP_FAILED || mincore(map, pages * page, seen))
+		n = pages;
+	else
+		for (i = 0; i < pages; i++)
+			n += seen[i] & 1;
+	if (map != MAP_FAILED)
+		munmap(map, pages * page);
+	return n;
+}
+
+/* Return: whether there is something to wait for. */
+static int read_piece(struct data *data, int fd, struct piece *piece)
+{
+	u64 page = sysconf(_SC_PAGESIZE), cached, end = piece->position + piece->length;
+
+	/* with others at the disk the send may be as fast: both would read the same */
+	if (courtesy_most() != UINT32_MAX)
+		end = end > NEAR ? end - NEAR : 0;
+	if (place_passed(data->subvolume, end, 0)) {
+		data->stats->data_passed_bytes += piece->length;
+		return 0;
+	}
+	cached = pages_cached(fd, piece->offset, piece->length);
+	if (cached >= (piece->length + page - 1) / page ||
+	    posix_fadvise(fd, piece->offset, piece->length, POSIX_FADV_WILLNEED))
+		return 0;
+	piece->ours = !cached;
+	data->stats->data_bytes += piece->length;
+	return 1;
+}
+
+/* Ask for all of some pieces, then wait for all of them. */
+static void read_pieces(struct batch *batch, struct piece *first, size_t n)
+{
+	struct piece *piece;
+	int fd[GROUP];
+	char byte;
+
+	for (piece = first; piece < first + n; piece++) {
+		int *this = &fd[piece - first];
+
+		*this = -1;
+		if (place_over())
+			continue;
+		*this = open_inode(batch->data, piece->ino);
+		if (*this < 0) {
+			batch->data->stats->files_failed++;
+		} else if (!read_piece(batch->data, *this, piece)) {
+			close(*this);
+			*this = -1;
+		}
+	}
+	for (piece = first; piece < first + n; piece++) {
+		int this = fd[piece - first];
+
+		if (this < 0)
+			continue;
+		if (!place_over() &&
+		    pread(this, &byte, 1, piece->offset + piece->length - 1) != 1)
+			piece->ours = 0;
+		close(this);
+	}
+}
+
+/* A group, in parts if others want the disk. */
+static void read_group(size_t i, void *arg)
+{
+	struct batch *batch = arg;
+	size_t at = batch->first[i], end = batch->first[i + 1], n;
+
+	for (; at < end; at += n) {
+		u64 requests = 0, most = courtesy_most();
+
+		/* 256 KiB more take about as long as a request */
+		for (n = 0; at + n < end && (!n || requests < most); n++)
+			requests += 1 + batch->v[at + n].length / (256 << 10);
+		courtesy_enter(i, requests);
+		read_pieces(batch, batch->v + at, n);
+		courtesy_leave();
+	}
+}
+
+static int by_position(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->position < y->position ? -1 : x->position > y->position;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order ? 1 : by_position(a, b);
+}
+
+/* Add the part of an extent from @at on. Return: how long that is. */
+static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
+{
+	u64 length = min_u64(extent->length - at, PIECE), order;
+
+	if (!extent->read || disk_place(batch->data->disk, extent->disk, &order))
+		return length;
+	batch->v = more(batch->v, &batch->room, batch->n, sizeof(*batch->v));
+	batch->v[batch->n++] = (struct piece) {
+		.ino = extent->ino,
+		.offset = extent->offset + at,
+		.length = length,
+		.position = extent->position + at,
+		.order = order + (extent->compressed ? 0 : at >> 12),
+	};
+	return length;
+}
+
+static void group(struct batch *batch)
+{
+	size_t i, room = 0, pieces = 0;
+	u64 bytes = 0;
+
+	for (i = 0; i < batch->n; i++) {
+		if (!i || ++pieces == GROUP || bytes + batch->v[i].length > PIECE) {
+			batch->first = more(batch->first, &room, batch->groups,
+					    sizeof(*batch->first));
+			batch->first[batch->groups++] = i;
+			pieces = bytes = 0;
+		}
+		bytes += batch->v[i].length;
+	}
+	batch->first = more(batch->first, &room, batch->groups, sizeof(*batch->first));
+	batch->first[batch->groups] = batch->n;
+}
+
+static void read_batch(struct batch *batch)
+{
+	struct data *data = batch->data;
+	size_t i;
+
+	qsort(batch->v, batch->n, sizeof(*batch->v), by_order);
+	group(batch);
+	parallel(data->threads, batch->groups, read_group, batch);
+	qsort(batch->v, batch->n, sizeof(*batch->v), by_position);
+	for (i = 0; i < batch->n; i++) {
+		const struct piece *piece = &batch->v[i];
+
+		if (!piece->ours)
+			continue;
+		data->drops = more(data->drops, &data->room_drops, data->nr_drops,
+				   sizeof(*data->drops));
+		data->drops[data->nr_drops++] = (struct drop) {
+			piece->ino, piece->offset, piece->length, piece->position + piece->length
+		};
+	}
+}
+
+void data_read(struct data *data, const struct extent *v, size_t n)
+{
+	u64 half = data->window / 2 ? data->window / 2 : 1, at = 0;
+	size_t i = 0;
+
+	while (i < n) {
+		struct batch batch = { .data = data };
+		u64 from = v[i].position + at;
+
+		if (!v[i].read) {
+			i++;
+			continue;
+		}
+		while (i < n && v[i].position + at - from < half) {
+			at += cut(&batch, &v[i], at);
+			if (at >= v[i].length) {
+				i++;
+				at = 0;
+			}
+		}
+		if (place_wait(data->subvolume, from > half ? from - half : 0, 0))
+			i = n;
+		data_drop(data, 0);
+		if (i < n || !place_over())
+			read_batch(&batch);
+		free(batch.v);
+		free(batch.first);
+	}
+}
+
+void data_drop(struct data *data, int all)
+{
+	u64 page = sysconf(_SC_PAGESIZE), ino = 0;
+	size_t i;
+	int fd = -1;
+
+	for (i = 0; i < data->nr_drops; i++) {
+		const struct drop *drop = &data->drops[i];
+		u64 end = (drop->offset + drop->length + page - 1) / page * page;
+
+		if (!all && !place_passed(data->subvolume, drop->position, 0))
+			break;
+		if (fd < 0 || drop->ino != ino) {
+			if (fd >= 0)
+				close(fd);
+			fd = open_inode(data, drop->ino);
+			ino = drop->ino;
+		}
+		if (fd >= 0 &&
+		    !posix_fadvise(fd, drop->offset, end - drop->offset, POSIX_FADV_DONTNEED))
+			data->stats->dropped_bytes += drop->length;
+	}
+	if (fd >= 0)
+		close(fd);
+	data->nr_drops -= i;
+	if (i)
+		memmove(data->drops, data->drops + i, data->nr_drops * sizeof(*data->drops));
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * File data read into the page cache ahead of the send, and dropped behind it.
+ */
+#ifndef SENDAHEAD_DATA_H
+#define SENDAHEAD_DATA_H
+
+#include "disk.h"
+#include "extents.h"
+#include "place.h"
+
+struct drop;
+
+struct data {
+	const struct disk *disk;
+	struct stats *stats;
+	u32 subvolume;		/* its number in the stream */
+	u64 tree;
+	u64 window;		/* bytes ahead of the send */
+	u32 threads;
+	/* read, and to be dropped, in the order of the stream */
+	struct drop *drops;
+	size_t nr_drops, room_drops;
+};
+
+/**
+ * data_read() - read extents as the send comes near
+ * @data: of the subvolume
+ * @v: the extents, in the order of the stream
+ * @n: how many
+ *
+ * Returns when all of it has been read, which is at most the window ahead of the send.
+ */
+void data_read(struct data *data, const struct extent *v, size_t n);
+
+/* Drop what the send has passed, or all of it. */
+void data_drop(struct data *data, int all);
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The file system that is sent from, and its devices: what it is made of is asked of
+ * the kernel, nodes are read from the devices themselves.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+
+#include "disk.h"
+#include "search.h"
+
+static void read_chunks(struct disk *disk)
+{
+	struct search search = {
+		.tree = BTRFS_CHUNK_TREE_OBJECTID,
+		.min = { BTRFS_FIRST_CHUNK_TREE_OBJECTID, BTRFS_CHUNK_ITEM_KEY, 0 },
+		.max = { BTRFS_FIRST_CHUNK_TREE_OBJECTID, BTRFS_CHUNK_ITEM_KEY, UINT64_MAX },
+		.nr = UINT32_MAX,
+	};
+	struct items items;
+	struct item item;
+	u64 next;
+
+	items_init(&items, 65536);
+	do {
+		next = search.min.offset;
+		if (search_run(disk->fd, &search, &items))
+			give_up("the chunk tree cannot be searched: %m");
+		while (items_next(&items, &item)) {
+			if (chunks_add(&disk->chunks, item.key.offset, item.data, item.len))
+				give_up("a chunk item makes no sense");
+			search.min.offset = item.key.offset + 1;
+		}
+	} while (search.min.offset > next);
+	items_free(&items);
+}
+
+static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_args *info)
+{
+	int readable = 0;
+	u64 devid;
+
+	disk->devices = calloc(info->num_devices, sizeof(*disk->devices));
+	if (!disk->devices)
+		give_up("no memory for %llu devices", (unsigned long long)info->num_devices);
+	for (devid = 0; devid <= info->max_id && disk->nr_devices < info->num_devices; devid++) {
+		struct btrfs_ioctl_dev_info_args args = { .devid = devid };
+		struct device *device = &disk->devices[disk->nr_devices];
+		struct stat stat;
+
+		if (ioctl(disk->fd, BTRFS_IOC_DEV_INFO, &args))
+			continue;
+		disk->nr_devices++;
+		device->devid = devid;
+		args.path[sizeof(args.path) - 1] = 0;
+		device->fd = open((char *)args.path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+		if (device->fd >= 0 && (fstat(device->fd, &stat) || !S_ISBLK(stat.st_mode))) {
+			close(device->fd);
+			device->fd = -1;
+		}
+		if (device->fd < 0)
+			continue;
+		readable = 1;
+	}
+	if (!readable)
+		give_up("no device of the file system can be opened: %m");
+}
+
+void disk_open(struct disk *disk, int fd)
+{
+	const u64 flags = BTRFS_FS_INFO_FLAG_CSUM_INFO | BTRFS_FS_INFO_FLAG_METADATA_UUID;
+	struct btrfs_ioctl_fs_info_args info = { .flags = flags };
+	const struct chunk *chunk;
+
+	memset(disk, 0, sizeof(*disk));
+	disk->fd = fd;
+	if (ioctl(fd, BTRFS_IOC_FS_INFO, &info))
+		give_up("it is no btrfs: %m");
+	if ((info.flags & flags) != flags)
+		give_up("the kernel does not tell the type of the checksums");
+	if (info.csum_type != BTRFS_CSUM_TYPE_CRC32)
+		give_up("checksums of type %u are not known", info.csum_type);
+	if (info.nodesize < 4096 || info.nodesize > 32768 || info.nodesize & (info.nodesize - 1))
+		give_up("blocks of %u bytes are not known", info.nodesize);
+	if (info.num_devices > 1024 || info.max_id > 1 << 20)
+		give_up("there are too many devices");
+	disk->nodesize = info.nodesize;
+	memcpy(disk->fsid, info.metadata_uuid, sizeof(disk->fsid));
+	read_chunks(disk);
+	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++)
+		if (chunk->type & BTRFS_BLOCK_GROUP_METADATA && !chunk->copies)
+			give_up("the profile of the metadata is not known");
+	open_devices(disk, &info);
+}
+
+static const struct device *device_of(const struct disk *disk, u64 devid)
+{
+	size_t i;
+
+	for (i = 0; i < disk->nr_devices; i++)
+		if (disk->devices[i].devid == devid)
+			return &disk->devices[i];
+	return NULL;
+}
+
+int disk_place(const struct disk *disk, u64 logical, u64 *order)
+{
+	u64 devid, physical;
+
+	if (!chunks_map(&disk->chunks, logical, 1, 0, &devid, &physical))
+		return -1;
+	*order = devid << 48 | (physical >> 12 & ((1ULL << 48) - 1));
+	return 0;
+}
+
+/* Nodes of late: all windows come by those of the extent tree, and of other trees. */
+#define KEPT 512
+static struct kept {
+	u64 generation;
+	struct node *node;
+} kept[KEPT];
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct node *copy_of(const struct node *node)
+{
+	size_t size = sizeof(*node) + node->nr * sizeof(*node->child);
+	struct node *copy = malloc(size);
+
+	return copy ? memcpy(copy, node, size) : NULL;
+}
+
+static struct kept *place_of(const struct pointer *at)
+{
+	return &kept[(at->bytenr >> 12) * 0x9e3779b97f4a7c15ULL >> 55];
+}
+
+static struct node *find_kept(const struct pointer *want)
+{
+	struct kept *at = place_of(want);
+	struct node *node = NULL;
+
+	pthread_mutex_lock(&kept_lock);
+	if (at->node && at->node->bytenr == want->bytenr && at->node->level == want->level &&
+	    at->generation == want->generation)
+		node = copy_of(at->node);
+	pthread_mutex_unlock(&kept_lock);
+	return node;
+}
+
+static void keep(const struct pointer *want, const struct node *node)
+{
+	struct kept *at = place_of(want);
+
+	pthread_mutex_lock(&kept_lock);
+	free(at->node);
+	at->node = copy_of(node);
+	at->generation = want->generation;
+	pthread_mutex_unlock(&kept_lock);
+}
+
+int disk_fd(const struct disk *disk, u64 order)
+{
+	const struct device *device = device_of(disk, order >> 48);
+
+	return device ? device->fd : -1;
+}
+
+int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)
+{
+	off_t at = (order & ((1ULL << 48) - 1)) << 12;
+
+	return pread(disk_fd(disk, order), block, bytes, at) == (ssize_t)bytes ? 0 : -1;
+}
+
+struct node *disk_node(const struct disk *disk, const struct pointer *want)
+{
+	struct node *node = find_kept(want);
+	u32 copy, copies = 1;
+	u64 devid, physical;
+	void *block;
+
+	if (node || posix_memalign(&block, 4096, disk->nodesize))
+		return node;
+	for (copy = 0; copy < copies && !node; copy++) {
+		const struct device *device;
+
+		copies = chunks_map(&disk->chunks, want->bytenr, disk->nodesize, copy, &devid,
+				    &physical);
+		device = copies ? device_of(disk, devid) : NULL;
+		if (device && device->fd >= 0 &&
+		    pread(device->fd, block, disk->nodesize, physical) == disk->nodesize)
+			node = node_parse(block, disk->nodesize, disk->fsid, want);
+	}
+	free(block);
+	if (node)
+		keep(want, node);
+	return node;
+}
+
+void disk_used(const struct disk *disk, u64 *data, u64 *blocks)
+{
+	union {
+		struct btrfs_ioctl_space_args args;
+		u8 bytes[sizeof(struct btrfs_ioctl_space_args) +
+			 16 * sizeof(struct btrfs_ioctl_space_info)];
+	} all = { .args = { .space_slots = 16 } };
+	u64 i;
+
+	*data = *blocks = 0;
+	if (ioctl(disk->fd, BTRFS_IOC_SPACE_INFO, &all.args))
+		return;
+	for (i = 0; i < min_u64(all.args.total_spaces, 16); i++) {
+		const struct btrfs_ioctl_space_info *space = &all.args.spaces[i];
+
+		if (space->flags & BTRFS_BLOCK_GROUP_DATA)
+			*data += space->used_bytes;
+		if (space->flags & BTRFS_BLOCK_GROUP_METADATA)
+			*blocks += space->used_bytes / disk->nodesize;
+	}
+}
+
+int disk_root(const struct disk *disk, u64 tree, struct pointer *root)
+{
+	struct search search = {
+		.tree = BTRFS_ROOT_TREE_OBJECTID,
+		.min = { tree, BTRFS_ROOT_ITEM_KEY, 0 },
+		.max = { tree, BTRFS_ROOT_ITEM_KEY, UINT64_MAX },
+		.nr = 1,
+	};
+	struct items items;
+	struct item item;
+	int ret = -1;
+
+	items_init(&items, 4096);
+	errno = ENOENT;
+	if (!search_run(disk->fd, &search, &items) && items_next(&items, &item) &&
+	    item.len > offsetof(struct btrfs_root_item, level)) {
+		memset(root, 0, sizeof(*root));
+		root->generation = get_u64(item.data +
+					   offsetof(struct btrfs_root_item, generation));
+		root->bytenr = get_u64(item.data + offsetof(struct btrfs_root_item, bytenr));
+		root->level = item.data[offsetof(struct btrfs_root_item, level)];
+		ret = root->level < MAX_LEVEL ? 0 : -1;
+	}
+	items_free(&items);
+	return ret;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The file system that is sent from, and its devices.
+ */
+#ifndef SENDAHEAD_DISK_H
+#define SENDAHEAD_DISK_H
+
+#include "chunks.h"
+#include "node.h"
+
+struct device {
+	u64 devid;
+	int fd;			/* of the block device, past the page cache, or -1 */
+};
+
+struct disk {
+	int fd;			/* of any file there */
+	u32 nodesize;
+	u8 fsid[16];		/* in the heads of blocks */
+	struct chunks chunks;
+	struct device *devices;
+	size_t nr_devices;
+};
+
+/* Gives up where the file system is none that can be read past the kernel. */
+void disk_open(struct disk *disk, int fd);
+
+/**
+ * disk_place() - the order in which the heads of the disks pass blocks
+ * @disk: the file system
+ * @logical: address of a block
+ * @order: set to a number that sorts by device and place on it
+ *
+ * Return: 0, or -1 if that is not known
+ */
+int disk_place(const struct disk *disk, u64 logical, u64 *order);
+
+/* Read, past the page cache, from a place of disk_place(). Return: 0, or -1. */
+int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes);
+
+/* The device of such a place, or -1. */
+int disk_fd(const struct disk *disk, u64 order);
+
+/**
+ * disk_node() - read a node
+ * @disk: the file system
+ * @want: what is expected there
+ *
+ * Any of the copies will do. Safe in threads.
+ *
+ * Return: the node, to be freed, or NULL if no copy is what is expected
+ */
+struct node *disk_node(const struct disk *disk, const struct pointer *want);
+
+/* How much of the file system is data, and how many blocks are metadata; 0 if unknown. */
+void disk_used(const struct disk *disk, u64 *data, u64 *blocks);
+
+/* Set @root to the root node of a tree. Return: 0, or -1 with errno set. */
+int disk_root(const struct disk *disk, u64 tree, struct pointer *root);
+
+#endif

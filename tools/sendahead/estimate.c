@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a send would read, and how long that takes: which leaves, the nodes say; what lies
+ * in them, a sample of them. The disk reads the sample as btrfs send does, past the page
+ * cache, or all is computed from two numbers.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <linux/fs.h>
+
+#include "estimate.h"
+#include "extents.h"
+#include "threads.h"
+#include "walk.h"
+
+#define RUNS 32			/* of neighbours in the tree, that are looked at */
+#define RUN 32			/* leaves of one */
+#define PIECE (1 << 20)
+#define NEAR (64 << 20)		/* where the head needs a short seek only */
+#define AHEAD 8			/* leaves that btrfs send has asked for ahead */
+#define DEEP 32			/* requests that a disk without heads serves at once */
+#define TIME 2.0		/* seconds for the sample */
+#define LEAF_COST 1.3		/* of reading leaves in the order of the disk, to its floor */
+/*
+ * Seconds of the processor for an inode, a leaf and a byte of file data, where one search
+ * in a tree takes SEARCH.
+ */
+#define SEARCH 1.1e-6
+#define PER_INODE 18e-6
+#define PER_LEAF 137e-6
+#define PER_BYTE 0.6e-9
+#define PER_FILE (PER_INODE + PER_LEAF * 0.16)	/* of 2000 bytes */
+
+/* Of struct btrfs_header and struct btrfs_item, which old headers do not have. */
+#define HEADER_BYTENR 48
+#define HEADER_GENERATION 80
+#define HEADER_NR 96
+#define HEADER_SIZE 101
+#define ITEM_SIZE 25
+
+/* A read of the disk. */
+struct get {
+	u64 order;		/* as of disk_place() */
+	u64 bytes;
+	struct pointer at;	/* of a leaf */
+	u8 parent;		/* a leaf of the parent's tree */
+};
+
+struct gets {
+	struct get *v;
+	size_t n, room;
+};
+
+struct tree {
+	u64 id, leaves, apart;	/* that the send reads; those not behind the one before */
+	struct pointer root;
+};
+
+/* What the send looks up elsewhere for the sample. */
+struct look_up {
+	u64 tree;
+	struct key *keys;
+	size_t n, room;
+};
+
+enum { EXTENTS, CSUMS, OURS, PARENTS, LOOK_UPS };
+
+struct estimate {
+	const struct options *options;
+	struct disk disk;
+	struct tree trees[2];	/* that is sent, the parent */
+	int heads;
+	double size;		/* of the device */
+	double random, near, rate;	/* of the disk: seconds, bytes a second */
+	double search;		/* of the processor: seconds */
+	u64 nodes, elsewhere;
+	struct gets leaves;	/* of both trees, in the order of keys */
+	/* the sample of them */
+	u64 sampled, inodes, extents, data_bytes;
+	struct gets data;	/* in the order of the send */
+	struct look_up look_ups[LOOK_UPS];
+	double runs, sum, squares;	/* of the bytes of a run */
+	/* seconds of the send */
+	double stock, program, module;
+};
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static struct get *add(struct gets *gets, u64 order, u64 bytes)
+{
+	gets->v = more(gets->v, &gets->room, gets->n, sizeof(*gets->v));
+	gets->v[gets->n] = (struct get) { .order = order, .bytes = bytes };
+	return &gets->v[gets->n++];
+}
+
+static void open_tree(struct estimate *estimate, int parent, const char *path)
+{
+	struct btrfs_ioctl_get_subvol_info_args info = { 0 };
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct tree *tree = &estimate->trees[parent];
+
+	if (fd < 0 || ioctl(fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
+		give_up("%s is no subvolume that can be read: %m", path);
+	if (!parent)
+		disk_open(&estimate->disk, fd);
+	tree->id = info.treeid;
+	if (disk_root(&estimate->disk, tree->id, &tree->root))
+		give_up("the root of %s cannot be found: %m", path);
+	estimate->look_ups[parent ? PARENTS : OURS].tree = tree->id;
+}
+
+/* All leaves that the send reads of both trees. */
+static void collect(struct estimate *estimate)
+{
+	struct walk *walk = calloc(2, sizeof(*walk)), *parent = NULL;
+	u64 order, behind[2] = { 0 };
+	struct leaf leaf;
+	int found;
+
+	if (!walk)
+		give_up("no memory");
+	walk_init(&walk[0], &estimate->disk, &estimate->trees[0].root, DEEP);
+	if (estimate->options->parent) {
+		parent = &walk[1];
+		walk_init(parent, &estimate->disk, &estimate->trees[1].root, DEEP);
+	}
+	while ((found = walk_next_leaf(walk, parent, &leaf)) > 0) {
+		struct tree *tree = &estimate->trees[leaf.parent];
+		struct get *get;
+
+		if (disk_place(&estimate->disk, leaf.at.bytenr, &order))
+			continue;
+		tree->leaves++;
+		tree->apart += order != behind[leaf.parent];
+		behind[leaf.parent] = order + (estimate->disk.nodesize >> 12);
+		get = add(&estimate->leaves, order, estimate->disk.nodesize);
+		get->at = leaf.at;
+		get->parent = leaf.parent;
+	}
+	if (found < 0)
+		give_up("a node cannot be read, or is not what it has to be");
+	estimate->nodes = walk[0].nodes + walk[1].nodes;
+	walk_free(&walk[0]);
+	walk_free(&walk[1]);
+	free(walk);
+}
+
+/* Seconds to get to what lies so far away, with so many to choose the nearest from. */
+static double jump(const struct estimate *estimate, double gap, double among)
+{
+	if (!estimate->heads)
+		return estimate->random / among;
+	/* half a revolution and a short seek; random is that and 8/15 of the longest one */
+	return (estimate->near + 15 / 8.0 * fmax(estimate->random - estimate->near, 0) *
+		sqrt(fmin(gap / estimate->size, 1))) * 2 / (among + 1);
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct get *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/*
+ * Seconds for reads, sorted in groups, @among as many under way; gaps are only a @part of
+ * what they are. For a leaf of the parent btrfs send waits each time.
+ */
+static double compute(const struct estimate *estimate, const struct gets *gets, size_t group,
+		      double among, double part)
+{
+	struct get *copy = calloc(gets->n + 1, sizeof(*copy));
+	size_t i, n = 0;
+	double seconds = 0;
+	u64 end = 0;
+
+	if (!copy)
+		give_up("no memory");
+	for (i = 0; i < gets->n; i++)
+		if (gets->v[i].parent && group <= AHEAD)
+			seconds += jump(estimate, 1 << 24, 1) + gets->v[i].bytes / estimate->rate;
+		else
+			copy[n++] = gets->v[i];
+	for (i = 0; i < n; i += group)
+		qsort(copy + i, min_u64(group, n - i), sizeof(*copy), by_order);
+	for (i = 0; i < n; i++) {
+		u64 at = copy[i].order << 12;
+		double gap = (at > end ? at - end : end - at) * part;
+		double wait = jump(estimate, gap, among), through = gap / estimate->rate;
+
+		if (at >= end && through < wait)
+			wait = through;
+		seconds += wait + copy[i].bytes / estimate->rate;
+		end = at + copy[i].bytes;
+	}
+	free(copy);
+	return seconds;
+}
+
+/* In the order of the disk, as the program and the module read. */
+static double sorted_time(const struct estimate *estimate, const struct gets *gets, double part)
+{
+	return compute(estimate, gets, SIZE_MAX, estimate->heads ? AHEAD : DEEP, part);
+}
+
+/* What the leaves of the sample say. */
+
+static void want_key(struct estimate *estimate, int which, u64 objectid, u8 type, u64 offset)
+{
+	struct look_up *look_up = &estimate->look_ups[which];
+
+	look_up->keys = more(look_up->keys, &look_up->room, look_up->n, sizeof(*look_up->keys));
+	look_up->keys[look_up->n++] = (struct key) { objectid, type, offset };
+}
+
+static void take_extent(struct estimate *estimate, const struct extent *extent)
+{
+	u64 at, order;
+
+	if (extent->generation <= estimate->trees[1].root.generation)
+		return;
+	estimate->extents++;
+	estimate->data_bytes += extent->length;
+	if (!extent->disk || !extent->length)
+		return;
+	want_key(estimate, EXTENTS, extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
+	if (estimate->options->no_data || disk_place(&estimate->disk, extent->disk, &order))
+		return;
+	want_key(estimate, CSUMS, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY, extent->disk);
+	for (at = 0; at < extent->disk_bytes; at += PIECE)
+		add(&estimate->data, order + (at >> 12),
+		    (min_u64(PIECE, extent->disk_bytes - at) + 4095) & ~4095ULL);
+}
+
+/* A name of an inode that has changed: both trees are asked for it, and for its directory. */
+static void take_name(struct estimate *estimate, const struct item *item)
+{
+	const size_t head = sizeof(struct btrfs_inode_ref);
+	u32 hash = item->len < head ? 0 : crc32c(~1u, item->data + head, min_u64(
+		item->len - head,
+		get_u16(item->data + offsetof(struct btrfs_inode_ref, name_len))));
+	int which;
+
+	for (which = OURS; which <= PARENTS; which++) {
+		want_key(estimate, which, item->key.offset, BTRFS_INODE_ITEM_KEY, 0);
+		want_key(estimate, which, item->key.offset, BTRFS_DIR_ITEM_KEY, hash);
+	}
+}
+
+static void take_leaf(struct estimate *estimate, const struct pointer *at, const u8 *block,
+		      struct extents *extents)
+{
+	u64 since = estimate->trees[1].root.generation, changed = 0;
+	u32 nr = get_u32(block + HEADER_NR), i;
+
+	if (get_u64(block + HEADER_BYTENR) != at->bytenr ||
+	    get_u64(block + HEADER_GENERATION) != at->generation ||
+	    nr > (estimate->disk.nodesize - HEADER_SIZE) / ITEM_SIZE)
+		return;
+	estimate->sampled++;
+	for (i = 0; i < nr; i++) {
+		const u8 *p = block + HEADER_SIZE + i * ITEM_SIZE;
+		u64 offset = HEADER_SIZE + (u64)get_u32(p + 17);
+		struct item item = {
+			{ get_u64(p), p[8], get_u64(p + 9) }, block + offset, get_u32(p + 21)
+		};
+
+		if (offset + item.len > estimate->disk.nodesize)
+			return;
+		extents_take(extents, &item);
+		if (item.key.type == BTRFS_INODE_ITEM_KEY && item.len >= 16 &&
+		    get_u64(item.data + offsetof(struct btrfs_inode_item, transid)) > since) {
+			estimate->inodes++;
+			changed = item.key.objectid;
+		}
+		if (since && changed == item.key.objectid && item.key.type == BTRFS_INODE_REF_KEY)
+			take_name(estimate, &item);
+	}
+}
+
+struct sample {
+	const struct disk *disk;
+	const struct get *v;
+	u8 *blocks;
+};
+
+static void read_leaf(size_t i, void *arg)
+{
+	struct sample *sample = arg;
+	u32 size = sample->disk->nodesize;
+
+	if (disk_read(sample->disk, sample->v[i].order, sample->blocks + i * size, size))
+		memset(sample->blocks + i * size, 0, size);
+}
+
+static void take_run(struct estimate *estimate, struct sample *sample, size_t n)
+{
+	double bytes = estimate->data_bytes;
+	struct extents extents = { 0 };
+	size_t i;
+
+	parallel(AHEAD, n, read_leaf, sample);
+	for (i = 0; i < n; i++)
+		if (!sample->v[i].parent)
+			take_leaf(estimate, &sample->v[i].at,
+				  sample->blocks + i * estimate->disk.nodesize, &extents);
+	for (i = 0; i < extents.n; i++)
+		take_extent(estimate, &extents.v[i]);
+	extents_free(&extents);
+	bytes = estimate->data_bytes - bytes + n * estimate->disk.nodesize;
+	estimate->runs++;
+	estimate->sum += bytes;
+	estimate->squares += bytes * bytes;
+}
+
+/* Look into runs of leaves, all over the tree even if there is no time for all of them. */
+static void take_sample(struct estimate *estimate)
+{
+	size_t n = estimate->leaves.n, runs = min_u64(RUNS, (n + RUN - 1) / RUN), i;
+	struct sample sample = { .disk = &estimate->disk };
+	double end = now() + TIME;
+
+	if (posix_memalign((void **)&sample.blocks, 4096, RUN * estimate->disk.nodesize))
+		give_up("no memory");
+	for (i = 0; i < runs && now() < end; i++) {
+		size_t run = runs == RUNS ? i * 13 % RUNS : i, from = n * run / runs;
+
+		sample.v = estimate->leaves.v + from;
+		take_run(estimate, &sample, min_u64(RUN, n * (run + 1) / runs - from));
+	}
+	free(sample.blocks);
+	if (estimate->trees[0].leaves && !estimate->sampled)
+		give_up("no leaf of the sample is what it has to be");
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return key_cmp(a, b);
+}
+
+static int by_leaf(const void *a, const void *b)
+{
+	const struct get *x = a, *y = b;
+	int order = key_cmp(&x->at.key, &y->at.key);
+
+	return order ? order : x->parent - y->parent;
+}
+
+/* The leaves that the sample needs. Return: how many all that is sent needs. */
+static double find_leaves(struct estimate *estimate, int which, double part, struct gets *found)
+{
+	struct look_up *look_up = &estimate->look_ups[which];
+	struct get get = { .parent = which == PARENTS }, *same;
+	struct walk *walk = calloc(1, sizeof(*walk));
+	struct leaf leaf = { .end = { 0 } };
+	struct pointer root;
+	double all = 0;
+	u64 order;
+	size_t i;
+
+	if (!walk)
+		give_up("no memory");
+	if (!look_up->n || !look_up->tree || disk_root(&estimate->disk, look_up->tree, &root))
+		goto out;
+	qsort(look_up->keys, look_up->n, sizeof(*look_up->keys), by_key);
+	walk_init(walk, &estimate->disk, &root, DEEP);
+	for (i = 0; i < look_up->n; i++) {
+		if (key_cmp(&look_up->keys[i], &leaf.end) < 0)
+			continue;
+		if (walk_seek(walk, &look_up->keys[i], &leaf) <= 0)
+			break;
+		/* not if it is read anyway */
+		get.at = leaf.at;
+		same = which < OURS ? NULL : bsearch(&get, estimate->leaves.v, estimate->leaves.n,
+						     sizeof(get), by_leaf);
+		if ((!same || same->at.bytenr != leaf.at.bytenr) &&
+		    !disk_place(&estimate->disk, leaf.at.bytenr, &order))
+			add(found, order, estimate->disk.nodesize);
+	}
+	walk_free(walk);
+	if (part < 1 && found->n) {
+		/* who draws 1 / part times as often from all of them meets so many */
+		walk_init(walk, &estimate->disk, &root, DEEP);
+		while (walk_next_leaf(walk, NULL, &leaf) > 0)
+			all++;
+		walk_free(walk);
+	}
+out:
+	free(walk);
+	return all > found->n ? all * (1 - pow(1 - found->n / all, 1 / part)) : found->n;
+}
+
+/* Seconds for @n reads within @range bytes: by chance, or one after another. */
+static double read_time(const struct estimate *estimate, u64 order, size_t n, u64 range,
+			size_t bytes)
+{
+	double start = now();
+	u64 chance = 1;
+	void *block;
+	size_t i;
+
+	if (posix_memalign(&block, 4096, bytes))
+		give_up("no memory");
+	for (i = 0; i < n; i++) {
+		u64 at = i * (bytes >> 12);
+
+		chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
+		if (range > n * bytes)
+			at = (chance >> 24) % (range >> 12);
+		if (disk_read(&estimate->disk, order + at, block, bytes))
+			give_up("the disk cannot be read: %m");
+	}
+	free(block);
+	return now() - start;
+}
+
+/* The two numbers of a disk, and that of the processor. */
+static void measure(struct estimate *estimate)
+{
+	const struct options *options = estimate->options;
+	u64 i, first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0;
+	struct pointer root;
+	double start = now();
+
+	for (i = 0; i < 4000 && options->cpu < 0; i++)
+		disk_root(&estimate->disk, estimate->trees[0].id, &root);
+	estimate->search = options->cpu < 0 ? (now() - start) / 4000 :
+		options->cpu * 1e-6 / PER_FILE * SEARCH;
+	ioctl(disk_fd(&estimate->disk, first), BLKGETSIZE64, &size);
+	estimate->size = size;
+	estimate->random = options->disk_random;
+	estimate->near = 0.4 * estimate->random;
+	estimate->rate = options->disk_rate;
+	if (!estimate->rate) {
+		/* what follows the first leaf, but not the end of the device */
+		if (((first - device) << 12) + NEAR > size)
+			first = device;
+		estimate->random = read_time(estimate, device, 32, size, 4096) / 32;
+		estimate->near = read_time(estimate, first, 64, NEAR, 4096) / 64;
+		estimate->rate = 16 * PIECE / read_time(estimate, first, 16, 16 * PIECE, PIECE);
+	}
+	estimate->heads = estimate->random > 1.5e-3;
+}
+
+/* Another part of the send. */
+static void count(struct estimate *estimate, double stock, double program, double module)
+{
+	estimate->stock += stock;
+	estimate->program += program;
+	estimate->module += module;
+}
+
+static void reckon(struct estimate *estimate)
+{
+	double part = 1, stock, sorted;
+	int which;
+
+	if (estimate->sampled)
+		part = (double)estimate->sampled / estimate->trees[0].leaves;
+	/* the one that is waited for is seldom the nearest of them: as if they were two */
+	stock = compute(estimate, &estimate->leaves, AHEAD, estimate->heads ? 2 : AHEAD, 1);
+	sorted = sorted_time(estimate, &estimate->leaves, 1) * LEAF_COST;
+	count(estimate, stock, sorted, sorted);
+	sorted = estimate->nodes * jump(estimate, 1 << 30, AHEAD);
+	count(estimate, estimate->nodes * jump(estimate, 1 << 30, 1), sorted, sorted);
+	stock = compute(estimate, &estimate->data, 1, 1, 1) / part;
+	sorted = sorted_time(estimate, &estimate->data, part) / part;
+	count(estimate, stock, estimate->options->compressed_data ? stock : sorted, sorted);
+	for (which = 0; which < LOOK_UPS; which++) {
+		struct gets found = { 0 };
+		double all = find_leaves(estimate, which, part, &found);
+
+		if (!found.n)
+			continue;
+		stock = compute(estimate, &found, 1, 1, 1) * all / found.n;
+		sorted = sorted_time(estimate, &found, found.n / all) * all / found.n;
+		count(estimate, stock, which < OURS ? sorted : stock, sorted);
+		estimate->elsewhere += all;
+		free(found.v);
+	}
+	estimate->extents /= part;
+	estimate->data_bytes /= part;
+	stock = estimate->search / SEARCH * (PER_INODE * estimate->inodes / part +
+		PER_LEAF * estimate->leaves.n + PER_BYTE * estimate->data_bytes);
+	count(estimate, stock, stock, stock);
+}
+
+/* Numbers go by their names into JSON, or into words. */
+static void print(const struct estimate *estimate)
+{
+	const struct tree *tree = estimate->trees;
+	double mean = estimate->runs ? estimate->sum / estimate->runs : 1, error = 0.25;
+	double ratio = estimate->program / estimate->stock, file = estimate->search / SEARCH *
+		PER_FILE;
+
+	if (estimate->sampled < tree[0].leaves && estimate->runs > 1)
+		error += 2 * sqrt(fmax(estimate->squares / estimate->runs - mean * mean, 0) /
+				  estimate->runs) / mean;
+	if (estimate->options->disk_rate)
+		error += 0.1;
+	if (estimate->options->json)
+		printf("{\"leaves\":%ju,\"leaves_apart\":%ju,\"parent_leaves\":%ju,"
+		       "\"parent_leaves_apart\":%ju,\"leaf_bytes\":%u,\"nodes\":%ju,"
+		       "\"other_leaves\":%ju,\"sampled_leaves\":%ju,\"data_bytes\":%ju,"
+		       "\"extents\":%ju,\"random_ns\":%.0f,\"bytes_per_second\":%.0f,"
+		       "\"file_ns\":%.0f,\"stock_ns\":%.0f,\"program_ns\":%.0f,\"module_ns\":%.0f,"
+		       "\"uncertainty\":%.2f}\n", tree[0].leaves, tree[0].apart, tree[1].leaves,
+		       tree[1].apart, estimate->disk.nodesize, estimate->nodes, estimate->elsewhere,
+		       estimate->sampled, estimate->data_bytes, estimate->extents,
+		       estimate->random * 1e9, estimate->rate, file * 1e9, estimate->stock * 1e9,
+		       estimate->program * 1e9, estimate->module * 1e9, error);
+	else
+		printf("leaves: %ju (%.1f MB), of which %ju do not lie behind the one before\n"
+		       "of the parent: %ju (%.1f MB), %ju; of other trees: %ju; nodes: %ju\n"
+		       "file data: %.1f MB in %ju extents, from %ju leaves that were looked into\n"
+		       "disk: %.2f ms a random read, %.0f MB/s; processor: %.0f us a small file\n"
+		       "btrfs send: %.1f s; sendahead send: %.1f s (%.2f); with the module: %.1f s "
+		       "(%.2f)\ngive or take %.0f %%%s\n", tree[0].leaves,
+		       tree[0].leaves * estimate->disk.nodesize / 1e6, tree[0].apart, tree[1].leaves,
+		       tree[1].leaves * estimate->disk.nodesize / 1e6, tree[1].apart,
+		       estimate->elsewhere, estimate->nodes, estimate->data_bytes / 1e6,
+		       estimate->extents, estimate->sampled, estimate->random * 1e3,
+		       estimate->rate / 1e6, file * 1e6, estimate->stock, estimate->program, ratio,
+		       estimate->module, estimate->module / estimate->stock, error * 100,
+		       ratio > 0.8 ? "; there is next to nothing to gain" : "");
+}
+
+static struct estimate *begin(const struct options *options)
+{
+	struct estimate *estimate = calloc(1, sizeof(*estimate));
+
+	if (!estimate)
+		give_up("no memory");
+	estimate->options = options;
+	open_tree(estimate, 0, options->subvolumes[0]);
+	if (options->parent)
+		open_tree(estimate, 1, options->parent);
+	collect(estimate);
+	return estimate;
+}
+
+u64 estimate_leaves(const struct options *options)
+{
+	struct estimate *estimate = begin(options);
+	u64 n = estimate->leaves.n;
+
+	free(estimate->leaves.v);
+	free(estimate);
+	return n;
+}
+
+int estimate(const struct options *options)
+{
+	struct estimate *estimate = begin(options);
+
+	if (!estimate->leaves.n)
+		give_up("there is nothing to be sent");
+	estimate->look_ups[EXTENTS].tree = BTRFS_EXTENT_TREE_OBJECTID;
+	estimate->look_ups[CSUMS].tree = BTRFS_CSUM_TREE_OBJECTID;
+	take_sample(estimate);
+	measure(estimate);
+	reckon(estimate);
+	print(estimate);
+	return 0;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The file data that a send puts into its stream, from the items of leaves.
+ */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <linux/btrfs_tree.h>
+
+#include "extents.h"
+
+/* The largest that the kernel makes, for fallocate(). */
+#define EXTENT_MAX (256ULL << 20)
+#define INLINE_HEAD offsetof(struct btrfs_file_extent_item, disk_bytenr)
+
+static u64 sum_of(const u8 *p, size_t n)
+{
+	u64 sum = 14695981039346656037ULL;
+
+	while (n--)
+		sum = (sum ^ *p++) * 1099511628211ULL;
+	return sum;
+}
+
+static void take_inode(struct extents *extents, const struct item *item)
+{
+	if (item->len < sizeof(struct btrfs_inode_item))
+		return;
+	extents->ino = item->key.objectid;
+	extents->size = get_u64(item->data + offsetof(struct btrfs_inode_item, size));
+	extents->regular = S_ISREG(get_u32(item->data + offsetof(struct btrfs_inode_item, mode)));
+}
+
+void extents_take(struct extents *extents, const struct item *item)
+{
+	struct btrfs_file_extent_item file;
+	struct extent extent = { .ino = item->key.objectid, .offset = item->key.offset };
+	int known = extents->ino == item->key.objectid;
+
+	if (item->key.type == BTRFS_INODE_ITEM_KEY)
+		take_inode(extents, item);
+	if (item->key.type != BTRFS_EXTENT_DATA_KEY || item->len < INLINE_HEAD ||
+	    (known && !extents->regular))
+		return;
+	memset(&file, 0, sizeof(file));
+	memcpy(&file, item->data, item->len < sizeof(file) ? item->len : sizeof(file));
+	extent.generation = le64toh(file.generation);
+	extent.compressed = file.compression != 0;
+	if (file.type == BTRFS_FILE_EXTENT_INLINE) {
+		extent.bytes = le64toh(file.ram_bytes);
+	} else if (file.type == BTRFS_FILE_EXTENT_REG && item->len >= sizeof(file)) {
+		extent.bytes = le64toh(file.num_bytes);
+		extent.disk = extent.disk_extent = le64toh(file.disk_bytenr);
+		extent.disk_bytes = extent.compressed ? le64toh(file.disk_num_bytes) : extent.bytes;
+		extent.start = extent.offset - le64toh(file.offset);
+		if (!extent.compressed)
+			extent.disk += extent.disk ? le64toh(file.offset) : 0;
+	}
+	/* no hole, no room for data to come, and nothing larger than there can be */
+	if (!extent.bytes || extent.bytes > EXTENT_MAX || extent.disk_bytes > EXTENT_MAX ||
+	    extent.offset > (u64)INT64_MAX - EXTENT_MAX ||
+	    (file.type == BTRFS_FILE_EXTENT_REG && !file.disk_bytenr))
+		return;
+	extent.length = extent.bytes;
+	if (known)
+		extent.length = extents->size > extent.offset ?
+			min_u64(extent.bytes, extents->size - extent.offset) : 0;
+	extent.sum = sum_of(item->data, item->len);
+	extents->v = more(extents->v, &extents->room, extents->n, sizeof(*extents->v));
+	extents->v[extents->n++] = extent;
+}
+
+u32 extents_refs(const struct item *item, struct ref *refs, u64 *count)
+{
+	u32 n = 0, at = sizeof(struct btrfs_extent_item), size = 0;
+
+	*count = 0;
+	if (item->key.type != BTRFS_EXTENT_ITEM_KEY || item->len < at ||
+	    !(get_u64(item->data + offsetof(struct btrfs_extent_item, flags)) &
+	      BTRFS_EXTENT_FLAG_DATA))
+		return 0;
+	*count = get_u64(item->data);
+	for (; at < item->len && n < REFS_MAX; at += size) {
+		const u8 *p = item->data + at + 1;
+
+		/* the type, the reference, and how often that is */
+		size = p[-1] == BTRFS_EXTENT_DATA_REF_KEY ? 29 :
+			p[-1] == BTRFS_SHARED_DATA_REF_KEY ? 13 : 9;
+		if (size > item->len - at)
+			break;
+		if (size == 29)
+			refs[n++] = (struct ref) {
+				.tree = get_u64(p),
+				.key = { get_u64(p + 8), BTRFS_EXTENT_DATA_KEY, get_u64(p + 16) },
+			};
+		else if (size == 13)
+			refs[n++] = (struct ref) { .parent = get_u64(p) };
+	}
+	return n;
+}
+
+void extents_drop(struct extents *extents, size_t n)
+{
+	if (!n)
+		return;
+	extents->n -= n;
+	memmove(extents->v, extents->v + n, extents->n * sizeof(*extents->v));
+}
+
+void extents_free(struct extents *extents)
+{
+	free(extents->v);
+	memset(extents, 0, sizeof(*extents));
+}
+
+int extents_changed(const struct extent *extent, const struct extents *parent, size_t *at)
+{
+	u64 covered = extent->offset, end = extent->offset + extent->bytes;
+	size_t i;
+
+	while (*at < parent->n &&
+	       (parent->v[*at].ino < extent->ino ||
+		(parent->v[*at].ino == extent->ino &&
+		 parent->v[*at].offset + parent->v[*at].bytes <= extent->offset)))
+		(*at)++;
+	/* as the kernel: nothing to be sent where the parent refers to the same */
+	for (i = *at; i < parent->n; i++) {
+		const struct extent *old = &parent->v[i];
+
+		if (old->ino != extent->ino || old->offset > covered)
+			break;
+		if (old->offset == extent->offset && old->sum == extent->sum)
+			return 0;
+		if (!extent->disk || !old->disk || old->start != extent->start ||
+		    old->disk - old->offset != extent->disk - extent->offset)
+			break;
+		covered = old->offset + old->bytes;
+		if (covered >= end)
+			return 0;
+	}
+	return 1;
+}

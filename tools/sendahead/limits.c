@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How much the machine lets us have.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "limits.h"
+
+/* The number in a file, @otherwise where there is none. */
+static u64 number_in(const char *path, const char *format, u64 otherwise)
+{
+	FILE *file = fopen(path, "re");
+	unsigned long long number;
+
+	if (!file)
+		return otherwise;
+	if (fscanf(file, format, &number) == 1)
+		otherwise = number;
+	fclose(file);
+	return otherwise;
+}
+
+/* What a control group may have. */
+static u64 limit_of(const char *group)
+{
+	char path[PATH_MAX + 40];
+	u64 max;
+
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", group);
+	max = number_in(path, "%llu", NONE);
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.high", group);
+	return min_u64(max, number_in(path, "%llu", NONE));
+}
+
+u64 limits_memory(void)
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX];
+	u64 limit = number_in("/proc/meminfo", "%*s%*s%*s%*s%*s%*s MemAvailable: %llu",
+			      0) << 10;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char *group = line + 3, *slash;
+
+		if (strncmp(line, "0::", 3))
+			continue;
+		group[strcspn(group, "\n")] = 0;
+		while ((slash = strrchr(group, '/'))) {
+			limit = min_u64(limit, limit_of(group));
+			*slash = 0;
+		}
+		break;
+	}
+	if (file)
+		fclose(file);
+	return limit;
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sendahead - btrfs send and receive, with what they are going to need read ahead of them.
+ *
+ * Three processes: this one hands the stream through and ends as btrfs ends; btrfs; and
+ * one that reads ahead, which may fail, or be killed, at any time.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/ioprio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "ahead.h"
+#include "child.h"
+#include "coming.h"
+#include "estimate.h"
+#include "progress.h"
+#include "receive.h"
+#include "report.h"
+
+static struct place *place;
+static struct options options;
+static int no_send;		/* this process is all there is */
+static int showing;		/* it shows the progress */
+
+static void tell(const char *why)
+{
+	if (options.verbose && !options.quiet)
+		fprintf(stderr, "sendahead: nothing is read ahead: %s\n", why);
+}
+
+void give_up(const char *format, ...)
+{
+	va_list args;
+
+	if (showing)
+		_exit(0);
+	va_start(args, format);
+	vsnprintf(place->stats.why, sizeof(place->stats.why), format, args);
+	va_end(args);
+	if (no_send) {
+		fprintf(stderr, "sendahead: %s\n", place->stats.why);
+		_exit(1);
+	}
+	tell(place->stats.why);
+	_exit(0);
+}
+
+/* The kernel reads ahead as well as we can. */
+static int kernel_reads_ahead(void)
+{
+	FILE *file = fopen("/sys/module/btrfs/parameters/send_prefetch", "re");
+	char mode[20] = "";
+
+	if (file) {
+		if (!fgets(mode, sizeof(mode), file))
+			mode[0] = 0;
+		fclose(file);
+	}
+	return !strcmp(mode, "exact\n");
+}
+
+/* If memory is short, this process is to go, and not the send. */
+static void be_first_to_go(void)
+{
+	FILE *file = fopen("/proc/self/oom_score_adj", "we");
+
+	if (file) {
+		fputs("1000", file);
+		fclose(file);
+	}
+}
+
+/* Whoever else wants the disk or the processor comes first. */
+static void be_nice(void)
+{
+	setpriority(PRIO_PROCESS, 0, 19);
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+}
+
+/* Begin another process, under a name, that ends with this one. Return: as fork(). */
+static pid_t begin(const char *name)
+{
+	pid_t parent = getpid(), pid = fork();
+	int null;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, name);
+	if (getppid() != parent)
+		_exit(0);
+	/* who reads the stream is to see its end */
+	null = open("/dev/null", O_RDWR);
+	if (null < 0)
+		_exit(0);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	be_first_to_go();
+	return 0;
+}
+
+static pid_t start_ahead(void)
+{
+	pid_t pid = begin("sendahead-read");
+
+	if (pid)
+		return pid;
+	if (options.nice)
+		be_nice();
+	ahead(&options, place);
+	_exit(0);
+}
+
+static pid_t start_progress(void)
+{
+	const char *term = getenv("TERM");
+	pid_t pid = -1;
+
+	if (!options.quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb"))
+		pid = begin("sendahead-show");
+	if (pid)
+		return pid;
+	showing = 1;
+	progress(&options, place);
+}
+
+static void end_progress(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fputs("\r\033[K", stderr);
+}
+
+/*
+ * Its last task is to drop what the send has not come to; that takes no time. One that
+ * waits for a disk for good is left to itself.
+ */
+static void end_ahead(pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	char *why = place->stats.why;
+	int i, status = 0;
+
+	place_tell_over();
+	for (i = 0; i < 1100 && !waitpid(pid, &status, WNOHANG); i++) {
+		if (i == 1000)
+			kill(pid, SIGKILL);
+		nanosleep(&pause, NULL);
+	}
+	if (WIFSIGNALED(status) && !*why)
+		snprintf(why, sizeof(place->stats.why), "ended by signal %d", WTERMSIG(status));
+}
+
+/* End as btrfs has ended. */
+static int end_as(int status)
+{
+	struct rlimit none = { 0 };
+
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	setrlimit(RLIMIT_CORE, &none);
+	signal(WTERMSIG(status), SIG_DFL);
+	raise(WTERMSIG(status));
+	return 128 + WTERMSIG(status);
+}
+
+/* Why there is nothing to be done, or NULL. */
+static const char *why_not(void)
+{
+	if (geteuid())
+		return "this needs root";
+	if (kernel_reads_ahead())
+		return "the kernel does";
+	if (!options.nr_subvolumes)
+		return "there is no subvolume";
+	if (!child_can_follow(&options))
+		return "the stream cannot be followed to where it goes";
+	return NULL;
+}
+
+static int send(int argc, char **argv)
+{
+	int status = options_parse(&options, argc, argv);
+	const char *why;
+	pid_t pid = -1, shown = -1;
+
+	if (status)
+		return status;
+	place = place_init();
+	why = place ? why_not() : "no memory";
+	if (!why && (pid = start_ahead()) < 0)
+		why = "no process can be started";
+	if (why)
+		tell(why);
+	if (why && place)
+		snprintf(place->stats.why, sizeof(place->stats.why), "%s", why);
+	if (pid > 0)
+		shown = start_progress();
+	status = child_run(&options, pid > 0);
+	if (shown > 0)
+		end_progress(shown);
+	if (pid > 0)
+		end_ahead(pid);
+	if (options.json && place)
+		report(&options, place);
+	return end_as(status);
+}
+
+static pid_t start_coming(const struct queue *queue)
+{
+	pid_t pid = begin("sendahead-read");
+
+	if (pid)
+		return pid;
+	coming(&options, queue, place);
+	_exit(0);
+}
+
+static int receive(int argc, char **argv)
+{
+	int status = receive_options(&options, argc, argv);
+	struct received received = { 0 };
+	struct queue *queue;
+	pid_t pid = -1;
+
+	if (status)
+		return status;
+	queue = receive_buffer(&options);
+	if (queue && !options.no_ahead && geteuid())
+		tell("this needs root");
+	else if (queue && !options.no_ahead && (place = place_init()))
+		pid = start_coming(queue);
+	status = receive_run(&options, queue, &received);
+	if (pid > 0)
+		end_ahead(pid);
+	if (options.json)
+		report_received(&options, &received, place);
+	return end_as(status);
+}
+
+/* Without a send: say what it would need, or read that. */
+static int alone(int argc, char **argv)
+{
+	int status = options_parse(&options, argc, argv);
+
+	if (status)
+		return status;
+	no_send = 1;
+	place = place_init();
+	if (!place || geteuid()) {
+		fprintf(stderr, "sendahead: %s\n", place ? "this needs root" : "no memory");
+		return 1;
+	}
+	if (!strcmp(argv[0], "estimate"))
+		return estimate(&options);
+	place->alone = 1;
+	if (options.nice)
+		be_nice();
+	ahead(&options, place);
+	if (options.json)
+		report(&options, place);
+	return 0;
+}
+
+static int usage(FILE *file)
+{
+	fputs("usage: sendahead send [OPTION]... [OPTION OF BTRFS SEND]... SUBVOLUME...\n"
+	      "       sendahead receive [OPTION]... [OPTION OF BTRFS RECEIVE]... DIRECTORY\n"
+	      "       sendahead estimate [OPTION]... [-p PARENT] SUBVOLUME\n"
+	      "       sendahead warm [OPTION]... [-p PARENT] SUBVOLUME...\n"
+	      "\n"
+	      "send: run btrfs send with these arguments, and read what it is going to need ahead\n"
+	      "of it, in the order of the disk. receive: run btrfs receive with these arguments, with\n"
+	      "a buffer before it. estimate: say what a send would need, and how long it would take.\n"
+	      "warm: only read all it needs into memory. Called as btrfs-send or btrfs-receive, it is\n"
+	      "send or receive.\n"
+	      "\n"
+	      "  --window SIZE   how much metadata, and how much file data, may be ahead of the\n"
+	      "                  send, such as 256M (default: an eighth of the memory that is\n"
+	      "                  available, 1G at most)\n"
+	      "  --threads N     requests under way at once (default: 32)\n"
+	      "  --nice          let whoever else wants the disk or the processor go first\n"
+	      "  --json[=FILE]   send, warm: what was done, as one line of JSON at the end on\n"
+	      "                  standard error, or in FILE; estimate: JSON on standard output\n"
+	      "  -q, --quiet     show no progress on a terminal; btrfs send gets it as well\n"
+	      "  -v              say also why nothing is read ahead, where that is so\n"
+	      "  --help          print this; send --help is that of btrfs\n"
+	      "\n"
+	      "receive only:\n"
+	      "  --buffer SIZE   how much of the stream to keep until it is received, such as 64M\n"
+	      "                  (default: a quarter of the memory that is available, 256M at most)\n"
+	      "  --unchanged     do not make one command of a file that is made and then renamed\n"
+	      "  --no-ahead      only buffer, read nothing ahead\n"
+	      "\n"
+	      "estimate only, instead of measuring it:\n"
+	      "  --disk MS,MB_S  what a random read takes, and the rate of others, such as 12.5,150\n"
+	      "  --cpu US        what a small file takes of the processor (40 on a server)\n"
+	      "\n"
+	      "Exit status of send and receive: that of btrfs; of the others: 0, 1 failed, 2 usage.\n", file);
+	return file == stderr ? 2 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc && !strcmp(basename(argv[0]), "btrfs-send"))
+		return send(argc, argv);
+	if (argc && !strcmp(basename(argv[0]), "btrfs-receive"))
+		return receive(argc, argv);
+	if (argc == 2 && !strcmp(argv[1], "--help"))
+		return usage(stdout);
+	if (argc > 1 && !strcmp(argv[1], "send"))
+		return send(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "receive"))
+		return receive(argc - 1, argv + 1);
+	if (argc > 1 && (!strcmp(argv[1], "estimate") || !strcmp(argv[1], "warm")))
+		return alone(argc - 1, argv + 1);
+	return usage(stderr);
+}

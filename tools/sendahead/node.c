@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Nodes of btrfs trees as they lie on the disk. Nothing there is trusted.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <linux/btrfs_tree.h>
+
+#include "node.h"
+
+/* Of struct btrfs_header and struct btrfs_key_ptr, which old headers do not have. */
+#define HEADER_FSID 32
+#define HEADER_BYTENR 48
+#define HEADER_GENERATION 80
+#define HEADER_NR 96
+#define HEADER_LEVEL 100
+#define HEADER_SIZE 101
+#define POINTER_SIZE 33
+
+static u32 crc_table[256];
+static pthread_once_t crc_once = PTHREAD_ONCE_INIT;
+
+static void crc_fill(void)
+{
+	u32 i, bit;
+
+	for (i = 0; i < 256; i++) {
+		u32 crc = i;
+
+		for (bit = 0; bit < 8; bit++)
+			crc = crc & 1 ? crc >> 1 ^ 0x82f63b78 : crc >> 1;
+		crc_table[i] = crc;
+	}
+}
+
+u32 crc32c(u32 crc, const void *data, size_t len)
+{
+	const u8 *p = data;
+
+	pthread_once(&crc_once, crc_fill);
+	while (len--)
+		crc = crc >> 8 ^ crc_table[(crc ^ *p++) & 255];
+	return crc;
+}
+
+struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct pointer *want)
+{
+	u32 nr, i;
+	struct node *node;
+
+	if (size < HEADER_SIZE + POINTER_SIZE || !want->level || want->level >= MAX_LEVEL)
+		return NULL;
+	nr = get_u32(block + HEADER_NR);
+	if (get_u32(block) != (u32)~crc32c(~0u, block + HEADER_FSID, size - HEADER_FSID) ||
+	    memcmp(block + HEADER_FSID, fsid, BTRFS_FSID_SIZE) ||
+	    get_u64(block + HEADER_BYTENR) != want->bytenr ||
+	    get_u64(block + HEADER_GENERATION) != want->generation ||
+	    block[HEADER_LEVEL] != want->level || !nr || nr > (size - HEADER_SIZE) / POINTER_SIZE)
+		return NULL;
+	node = malloc(sizeof(*node) + nr * sizeof(*node->child));
+	if (!node)
+		return NULL;
+	node->bytenr = want->bytenr;
+	node->level = want->level;
+	node->nr = nr;
+	for (i = 0; i < nr; i++) {
+		const u8 *p = block + HEADER_SIZE + i * POINTER_SIZE;
+		struct pointer *child = &node->child[i];
+
+		child->key.objectid = get_u64(p);
+		child->key.type = p[8];
+		child->key.offset = get_u64(p + 9);
+		child->bytenr = get_u64(p + 17);
+		child->generation = get_u64(p + 25);
+		child->level = want->level - 1;
+		if (child->bytenr % 4096 || child->generation > want->generation ||
+		    (i && key_cmp(&child[-1].key, &child->key) >= 0)) {
+			free(node);
+			return NULL;
+		}
+	}
+	return node;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Nodes of btrfs trees as they lie on the disk.
+ */
+#ifndef SENDAHEAD_NODE_H
+#define SENDAHEAD_NODE_H
+
+#include "util.h"
+
+/* Levels that a tree can have. */
+#define MAX_LEVEL 8
+
+/* A pointer to a block of a tree: what the block must be. */
+struct pointer {
+	struct key key;
+	u64 bytenr;
+	u64 generation;
+	u8 level;
+};
+
+struct node {
+	u64 bytenr;
+	u32 nr;
+	u8 level;
+	struct pointer child[];
+};
+
+/**
+ * node_parse() - the pointers of a node
+ * @block: the node as it was read
+ * @size: bytes of it
+ * @fsid: of the file system's metadata
+ * @want: what the pointer to it says; the key is not looked at
+ *
+ * The checksum is CRC-32C. Keys ascend, children lie on multiples of 4 KiB and are
+ * not younger than the node.
+ *
+ * Return: the node, to be freed, or NULL if it is not what was wanted
+ */
+struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct pointer *want);
+
+/* The checksum of @len bytes at @data, going on from @crc. */
+u32 crc32c(u32 crc, const void *data, size_t len);
+
+#endif

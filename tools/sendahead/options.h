@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The command line: that of btrfs send, and a few options of our own.
+ */
+#ifndef SENDAHEAD_OPTIONS_H
+#define SENDAHEAD_OPTIONS_H
+
+#include "util.h"
+
+struct options {
+	/* what btrfs is called with, ending in NULL */
+	char **command;
+	/* of btrfs send */
+	char **subvolumes;
+	size_t nr_subvolumes;
+	const char *parent;
+	char **clones;
+	size_t nr_clones;
+	const char *file;
+	int no_data, compressed_data, verbose, quiet;
+	/* of btrfs receive */
+	char **piped;		/* the command without -f */
+	const char *directory;
+	int to_end;		/* what follows the end of the stream is not read */
+	int direct;		/* btrfs alone has to do with its stream */
+	/* ours */
+	u64 window;		/* bytes, 0: automatic */
+	u32 threads;		/* 0: automatic */
+	double disk_random, disk_rate;	/* of estimate: seconds, bytes a second; 0: measured */
+	double cpu;		/* of estimate: us of the processor for a small file, -1: measured */
+	int nice;
+	int json;
+	const char *json_file;
+	u64 buffer;		/* of receive: bytes, 0: automatic */
+	int unchanged;		/* of receive: no command of the stream is */
+	int no_ahead;
+};
+
+/**
+ * options_parse() - take the command line apart
+ * @options: filled
+ * @argc: how many arguments of "send"
+ * @argv: them, the first one the name of the command; kept
+ *
+ * What is wrong with options of btrfs send it says itself.
+ *
+ * Return: 0, or the exit status after a message
+ */
+int options_parse(struct options *options, int argc, char **argv);
+
+/* Set @size to the bytes that @value of @option says. Return: 0, or 2 after a message. */
+int options_size(const char *option, const char *value, u64 *size);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The memory that the two processes share. One of them may be killed at any time, so
+ * nothing in it is locked.
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "place.h"
+
+static struct place *place;
+
+struct place *place_init(void)
+{
+	void *memory = mmap(NULL, sizeof(*place), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	place = memory == MAP_FAILED ? NULL : memory;
+	return place;
+}
+
+static void wake(void)
+{
+	atomic_fetch_add(&place->changes, 1);
+	syscall(SYS_futex, &place->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void place_tell(const struct told *told, u64 bytes)
+{
+	if (told->begun != atomic_load(&place->begun)) {
+		atomic_store(&place->begun, 0);
+		atomic_store(&place->data, 0);
+		atomic_store(&place->ino, 0);
+		place->told = *told;
+		atomic_store(&place->begun, told->begun);
+	}
+	atomic_store(&place->data, told->data);
+	atomic_store(&place->ino, told->ino);
+	atomic_store(&place->stream_bytes, bytes);
+	wake();
+}
+
+void place_tell_sender(pid_t pid)
+{
+	if (place)
+		atomic_store(&place->sender, pid);
+}
+
+void place_tell_lost(void)
+{
+	atomic_store(&place->lost, 1);
+	wake();
+}
+
+void place_tell_over(void)
+{
+	atomic_store(&place->over, 1);
+	wake();
+}
+
+int place_over(void)
+{
+	return atomic_load(&place->over) || atomic_load(&place->lost);
+}
+
+int place_passed(u32 subvolume, u64 data, u64 ino)
+{
+	u32 begun = atomic_load(&place->begun);
+
+	return begun > subvolume ||
+		(begun == subvolume &&
+		 (atomic_load(&place->data) >= data || (ino && atomic_load(&place->ino) >= ino)));
+}
+
+int place_begun(u32 subvolume, struct told *told)
+{
+	if (atomic_load(&place->begun) != subvolume)
+		return 0;
+	*told = place->told;
+	return atomic_load(&place->begun) == subvolume;
+}
+
+int place_told(u32 subvolume, struct told *told)
+{
+	for (;;) {
+		u32 changes = atomic_load(&place->changes);
+
+		if (place_begun(subvolume, told))
+			return 0;
+		if (place_over() || place->alone || atomic_load(&place->begun) > subvolume)
+			return -1;
+		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+	}
+}
+
+int place_wait(u32 subvolume, u64 data, u64 ino)
+{
+	for (;;) {
+		u32 changes = atomic_load(&place->changes);
+
+		if (place_over() || atomic_load(&place->begun) > subvolume)
+			return -1;
+		if (place->alone || (!data && !ino) || place_passed(subvolume, data, ino))
+			return 0;
+		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+	}
+}

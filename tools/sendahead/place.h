@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the process that hands the stream through and the one that reads ahead tell
+ * each other: memory that both see.
+ */
+#ifndef SENDAHEAD_PLACE_H
+#define SENDAHEAD_PLACE_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "stream.h"
+
+#define MAX_THREADS 128
+
+/* Counted by the process that reads ahead. */
+struct stats {
+	atomic_ullong nodes, leaves, leaves_failed, leaves_passed, windows;
+	atomic_ullong paths;	/* looked up for a receive */
+	atomic_ullong extents, data_bytes, data_passed_bytes, dropped_bytes, files_failed;
+	atomic_ullong planned_bytes, planned_leaves;	/* of the subvolume, up to this window */
+	atomic_ullong others;				/* how often they were seen at the disk */
+	atomic_uint threads;
+	atomic_ullong window_bytes;
+	char why[200];		/* it gave up, or nothing */
+};
+
+struct place {
+	atomic_uint changes;	/* a futex: something below is new */
+	atomic_uint begun;	/* as in struct told */
+	atomic_ullong data, ino, stream_bytes;
+	atomic_uint lost;	/* the stream cannot be followed */
+	atomic_uint over;	/* it has ended */
+	atomic_int sender;	/* the process that sends */
+	atomic_uint alone;	/* there is none: nothing waits for it, or is behind it */
+	/* Of the subvolume that has begun last. */
+	struct told told;
+	struct stats stats;
+};
+
+/* Make the memory. Return: it, or NULL. It is also the one of all calls below. */
+struct place *place_init(void);
+
+/* Tell what the stream says, which has @bytes by now. */
+void place_tell(const struct told *told, u64 bytes);
+void place_tell_lost(void);
+void place_tell_sender(pid_t pid);
+void place_tell_over(void);
+
+/* Is it of no use to go on? */
+int place_over(void);
+
+/**
+ * place_begun() - what the stream has told of a subvolume
+ * @subvolume: its number in the stream, from 1
+ * @told: set to that
+ *
+ * Return: 1, or 0 if the stream is not there now
+ */
+int place_begun(u32 subvolume, struct told *told);
+
+/* The same, waiting for it. Return: 0, or -1 if the stream is past it, or over. */
+int place_told(u32 subvolume, struct told *told);
+
+/**
+ * place_wait() - wait for the send
+ * @subvolume: the number of the subvolume in the stream, from 1
+ * @data: wait until so many bytes of its file data are in the stream,
+ * @ino: or this inode has been made, if not 0
+ *
+ * Return: 0, or -1 if the send is past this subvolume or over
+ */
+int place_wait(u32 subvolume, u64 data, u64 ino);
+
+/* Is the send past this place? As above, without waiting. */
+int place_passed(u32 subvolume, u64 data, u64 ino);
+
+#endif

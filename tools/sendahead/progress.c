@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How far the send is, on a terminal: a process of its own, which counts the leaves that
+ * there are, and sees from the data in the stream how many of them it has passed.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "estimate.h"
+#include "progress.h"
+
+/* Up to the end of a window of the process that reads ahead. */
+struct mark {
+	u64 leaves, bytes;
+};
+
+/* How many leaves the send has passed, which is in the last window or that before it. */
+static double passed(const struct mark *mark, u64 data)
+{
+	if (data < mark[0].bytes)
+		mark--;
+	if (data < mark[0].bytes || mark[1].bytes == mark[0].bytes)
+		return mark[0].leaves;
+	return mark[0].leaves + (double)(min_u64(data, mark[1].bytes) - mark[0].bytes) *
+		(mark[1].leaves - mark[0].leaves) / (mark[1].bytes - mark[0].bytes);
+}
+
+static void show(struct place *place, const struct mark *mark, double leaves, u64 seconds)
+{
+	u64 bytes = place->stream_bytes, data = place->data;
+	double share = leaves > 0 && mark[2].leaves ? passed(mark + 1, data) / leaves : 0;
+	/* once it is known how much data there is, that tells the time */
+	double done = mark[2].leaves >= leaves && mark[2].bytes ? (double)data / mark[2].bytes : share;
+
+	fprintf(stderr, "\r%.1f MB, %.1f MB/s", bytes / 1e6, bytes / 1e6 / seconds);
+	if (share > 0 && share <= 1 && done > 0 && done <= 1)
+		fprintf(stderr, ", %.0f %% of the leaves, %.0f s left", share * 100,
+			seconds * (1 - done) / done);
+	fputs("\033[K", stderr);
+}
+
+void progress(const struct options *options, struct place *place)
+{
+	struct mark mark[3] = { 0 };
+	double leaves = 0;
+	u64 seconds;
+
+	for (seconds = 1;; seconds++) {
+		struct mark now = { place->stats.planned_leaves, place->stats.planned_bytes };
+
+		sleep(1);
+		/* a short send needs no progress; with several, the end is not in sight */
+		if (seconds == 2 && options->nr_subvolumes == 1)
+			leaves = estimate_leaves(options);
+		if (now.leaves != mark[2].leaves) {
+			mark[0] = mark[1];
+			mark[1] = mark[2];
+			mark[2] = now;
+		}
+		if (seconds > 1 && place->stream_bytes)
+			show(place, mark, leaves, seconds);
+	}
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How far the send is, on a terminal.
+ */
+#ifndef SENDAHEAD_PROGRESS_H
+#define SENDAHEAD_PROGRESS_H
+
+#include "options.h"
+#include "place.h"
+
+/* Show it on standard error, until this process is killed. */
+void progress(const struct options *options, struct place *place) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A part of a stream, in chunks: while the reader keeps up, the same few are used again
+ * and again, and stay in the processor's cache.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "queue.h"
+
+#define LEAST 65536			/* of room that is worth a read */
+
+static void *map(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+struct queue *queue_init(u64 bytes)
+{
+	struct queue *queue = map(sizeof(*queue));
+	u32 i;
+
+	if (!queue)
+		return NULL;
+	queue->chunks = min_u64(bytes / QUEUE_CHUNK, QUEUE_CHUNKS);
+	if (queue->chunks < 2)
+		queue->chunks = 2;
+	queue->memory = map((size_t)queue->chunks * QUEUE_CHUNK);
+	if (!queue->memory)
+		return NULL;
+	for (i = 0; i < queue->chunks; i++)
+		queue->free[queue->nr_free++] = queue->chunks - 1 - i;
+	return queue;
+}
+
+static struct piece *piece_of(const struct queue *queue, u32 number)
+{
+	return (struct piece *)&queue->pieces[number % queue->chunks];
+}
+
+static u8 *memory_of(const struct queue *queue, const struct piece *piece)
+{
+	return queue->memory + (size_t)piece->chunk * QUEUE_CHUNK;
+}
+
+u8 *queue_room(struct queue *queue, size_t held, size_t *room)
+{
+	struct piece *piece = NULL;
+	u8 *from = NULL, *to;
+
+	if (queue->last != queue->first) {
+		piece = piece_of(queue, queue->last - 1);
+		from = memory_of(queue, piece) + piece->used;
+		*room = QUEUE_CHUNK - piece->used;
+		if (*room >= held + LEAST)
+			return from;
+	}
+	if (!piece || queue->begin != queue->end) {
+		if (!queue->nr_free)
+			return NULL;
+		piece = piece_of(queue, queue->last);
+		piece->chunk = queue->free[--queue->nr_free];
+	}
+	/* with nothing in it, the last chunk begins again */
+	if (queue->begin == queue->end)
+		queue->kept = queue->end;
+	piece->used = 0;
+	piece->at = queue->end;
+	if (queue->last == queue->first || queue->begin != queue->end)
+		queue->last++;
+	to = memory_of(queue, piece);
+	if (held)
+		memmove(to, from, held);
+	*room = QUEUE_CHUNK;
+	return to;
+}
+
+void queue_add(struct queue *queue, size_t n)
+{
+	piece_of(queue, queue->last - 1)->used += n;
+	queue->end += n;
+}
+
+const u8 *queue_first(const struct queue *queue, size_t *n)
+{
+	const struct piece *piece = piece_of(queue, queue->first);
+	size_t done = queue->begin - piece->at;
+
+	*n = queue->first == queue->last ? 0 : piece->used - done;
+	return memory_of(queue, piece) + done;
+}
+
+void queue_take(struct queue *queue, size_t n)
+{
+	struct piece *piece = piece_of(queue, queue->first);
+
+	queue->begin += n;
+	if (queue->first + 1 != queue->last && queue->begin == piece->at + piece->used) {
+		queue->kept = queue->begin;
+		queue->free[queue->nr_free++] = piece->chunk;
+		queue->first++;
+	}
+}
+
+/* Bytes from a place on that lie together. */
+static size_t look(const struct queue *queue, u64 at, u8 *to, size_t n)
+{
+	u32 number, last = queue->last;
+
+	for (number = queue->first; number != last; number++) {
+		const struct piece *piece = piece_of(queue, number);
+		u64 from = piece->at, used = piece->used;
+
+		if (at < from || at >= from + used || used > QUEUE_CHUNK ||
+		    piece->chunk >= queue->chunks)
+			continue;
+		n = min_u64(n, from + used - at);
+		memcpy(to, memory_of(queue, piece) + (at - from), n);
+		return n;
+	}
+	return 0;
+}
+
+long queue_look(const struct queue *queue, u64 at, u8 *to, size_t n)
+{
+	size_t found = 0, part;
+
+	if (at >= queue->end)
+		return 0;
+	while (found < n && (part = look(queue, at + found, to + found, n - found)))
+		found += part;
+	/* what was there all the time is right */
+	atomic_thread_fence(memory_order_seq_cst);
+	return found && queue->kept <= at ? (long)found : -1;
+}
+
+u64 queue_boundary(const struct queue *queue)
+{
+	u32 i, n = queue->nr_boundaries;
+	u64 at = queue->end;
+
+	for (i = n > QUEUE_BOUNDARIES / 2 ? n - QUEUE_BOUNDARIES / 2 : 0; i < n; i++) {
+		at = queue->boundaries[i % QUEUE_BOUNDARIES];
+		if (at >= queue->begin)
+			break;
+	}
+	return at;
+}

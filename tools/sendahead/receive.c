@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The real btrfs receive gets its stream from a buffer, which takes what comes while it is
+ * at work, and in which files that are renamed as soon as they are made become one command.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "child.h"
+#include "limits.h"
+#include "receive.h"
+#include "rename.h"
+
+#define PIPE_SIZE (1 << 20)		/* of the one that is read */
+#define STEP 65536			/* bytes read at once */
+#define BUFFER (256ULL << 20)		/* automatic, at most */
+#define BUFFER_SHARE 4			/* of the memory that can be had */
+#define PATIENCE_MS 100			/* that a command waits for the next one */
+
+enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, JSON, DUMP, OTHER };
+
+static const struct option long_options[] = {
+	{ "buffer", required_argument, NULL, BUFFER_SIZE },
+	{ "unchanged", no_argument, NULL, UNCHANGED },
+	{ "no-ahead", no_argument, NULL, NO_AHEAD },
+	{ "json", optional_argument, NULL, JSON },
+	/* those of btrfs receive */
+	{ "max-errors", required_argument, NULL, 'E' },
+	{ "chroot", no_argument, NULL, 'C' },
+	{ "dump", no_argument, NULL, DUMP },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "force-decompress", no_argument, NULL, OTHER },
+	{ "help", no_argument, NULL, DUMP },
+	{ }
+};
+
+static int take(struct options *options, int option, char *value)
+{
+	switch (option) {
+	case BUFFER_SIZE:
+		return options_size("--buffer", value, &options->buffer);
+	case UNCHANGED:
+		options->unchanged = 1;
+		break;
+	case NO_AHEAD:
+		options->no_ahead = 1;
+		break;
+	case JSON:
+		options->json = 1;
+		options->json_file = value;
+		break;
+	case 'f':
+		options->file = value;
+		break;
+	case 'v':
+		/* twice: each command is printed */
+		if (options->verbose++)
+			options->unchanged = 1;
+		break;
+	case 'q':
+		options->quiet = 1;
+		break;
+	case 'E':
+		/* so many commands may fail: they are to be as many as without us */
+		options->unchanged |= strcmp(value, "1") != 0;
+		break;
+	case 'e':
+		options->to_end = 1;
+		break;
+	case DUMP:
+	case '?':
+		options->direct = 1;
+		break;
+	case 1:
+		options->directory = value;
+		break;
+	}
+	return 0;
+}
+
+/*
+ * A word of options without -f, which is the last one in it. Return: how many of @words
+ * are left.
+ */
+static int without_file(const char *word, char **words)
+{
+	size_t n = strcspn(word, "f");
+
+	if (n < 2)
+		return 0;
+	*words = strndup(word, n);
+	return *words != NULL;
+}
+
+/* Where two parts of the kernel give each new file a label by the directory it is made in. */
+static int labels_files(void)
+{
+	return !access("/sys/fs/selinux/enforce", F_OK) || !access("/sys/fs/smackfs/load2", F_OK);
+}
+
+int receive_options(struct options *options, int argc, char **argv)
+{
+	int option, n = 2, piped = 2, from = 1, status;
+
+	memset(options, 0, sizeof(*options));
+	options->command = calloc(argc + 2, sizeof(char *));
+	options->piped = calloc(argc + 2, sizeof(char *));
+	if (!options->command || !options->piped) {
+		fprintf(stderr, "sendahead: no memory\n");
+		return 1;
+	}
+	options->command[0] = options->piped[0] = "btrfs";
+	options->command[1] = options->piped[1] = "receive";
+	options->unchanged = labels_files();
+	opterr = 0;
+	/* '-': in the order they stand in */
+	while ((option = getopt_long(argc, argv, "-Cevqf:m:E:", long_options, NULL)) != -1) {
+		status = take(options, option, optarg);
+		if (status)
+			return status;
+		if (option == 'f')
+			piped += without_file(argv[from], &options->piped[piped]);
+		for (; from < optind; from++) {
+			if (option >= BUFFER_SIZE && option <= JSON)
+				continue;
+			options->command[n++] = argv[from];
+			if (option != 'f')
+				options->piped[piped++] = argv[from];
+		}
+	}
+	for (; from < argc; from++)
+		options->command[n++] = options->piped[piped++] = argv[from];
+	if (optind < argc)
+		options->directory = argv[optind];
+	/* what follows the end in standard input is for somebody else */
+	if (!options->directory || (options->to_end && !options->file))
+		options->direct = 1;
+	return 0;
+}
+
+struct queue *receive_buffer(const struct options *options)
+{
+	u64 bytes = options->buffer;
+
+	if (!bytes)
+		bytes = min_u64(limits_memory() / BUFFER_SHARE, BUFFER);
+	return options->direct ? NULL : queue_init(bytes);
+}
+
+/* The stream, in place of btrfs. Return: an open file, or -1: let btrfs say what is wrong. */
+static int open_stream(const struct options *options)
+{
+	struct stat stat;
+	int fd = STDIN_FILENO;
+
+	if (options->file)
+		fd = open(options->file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (!fstat(fd, &stat) && !S_ISDIR(stat.st_mode)))
+		return fd;
+	if (options->file)
+		close(fd);
+	return -1;
+}
+
+struct pump {
+	struct queue *queue;
+	struct rename rename;
+	int in, out;
+	size_t held;		/* bytes read, and not in the queue yet */
+	int waited;		/* long enough for more */
+	int error;		/* of reading */
+};
+
+static void add(struct pump *pump, size_t n)
+{
+	struct queue *queue = pump->queue;
+	const struct rename *rename = &pump->rename;
+
+	if (queue->begun != rename->begun) {
+		queue->begun = 0;
+		queue->snapshot = rename->snapshot;
+		memcpy(queue->parent, rename->parent, sizeof(queue->parent));
+		queue->begun = rename->begun;
+	}
+	queue_add(queue, n);
+	queue->boundaries[queue->nr_boundaries % QUEUE_BOUNDARIES] = queue->end + rename->left;
+	queue->nr_boundaries++;
+	queue->lost = rename->off;
+	pump->held -= n;
+}
+
+/* Read what is there, up to the end. */
+static void take_in(struct pump *pump, u8 *p, size_t room)
+{
+	ssize_t n = read(pump->in, p + pump->held, min_u64(room - pump->held, STEP));
+	size_t done;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n < 0)
+		pump->error = errno;
+	if (n <= 0)
+		pump->in = -1;
+	else
+		pump->held += n;
+	pump->waited = 0;
+	done = rename_run(&pump->rename, p, &pump->held, 1);
+	if (pump->in < 0)
+		done = pump->held;
+	add(pump, done);
+}
+
+/* Nothing has come for a while: what is held back is not to wait for more. */
+static void let_go(struct pump *pump)
+{
+	size_t room, done;
+	u8 *p = queue_room(pump->queue, pump->held, &room);
+
+	pump->waited = 1;
+	if (!p)
+		return;
+	done = rename_run(&pump->rename, p, &pump->held, 0);
+	add(pump, done);
+}
+
+/* Return: whether btrfs is still there. */
+static int hand_on(struct pump *pump)
+{
+	const u8 *p;
+	size_t n;
+	ssize_t done;
+
+	while (p = queue_first(pump->queue, &n), n) {
+		done = write(pump->out, p, n);
+		if (done < 0)
+			return errno == EAGAIN || errno == EINTR;
+		queue_take(pump->queue, done);
+	}
+	return 1;
+}
+
+/* From the one to the other, until one of them ends. */
+static void pump_all(struct pump *pump)
+{
+	struct queue *queue = pump->queue;
+
+	while (pump->in >= 0 || queue->begin != queue->end) {
+		struct pollfd fds[2] = { { .fd = -1, .events = POLLIN }, { .fd = pump->out } };
+		u8 *p = NULL;
+		size_t room;
+		int n;
+
+		if (pump->in >= 0)
+			p = queue_room(queue, pump->held, &room);
+		if (p)
+			fds[0].fd = pump->in;
+		if (queue->begin != queue->end)
+			fds[1].events = POLLOUT;
+		n = poll(fds, 2, p && pump->held && !pump->waited ? PATIENCE_MS : -1);
+		if (n < 0 && errno != EINTR)
+			return;
+		if (!n)
+			let_go(pump);
+		if (n <= 0)
+			continue;
+		if (fds[1].revents & (POLLERR | POLLNVAL))
+			return;
+		if (fds[0].revents)
+			take_in(pump, p, room);
+		if (!hand_on(pump))
+			return;
+	}
+}
+
+int receive_run(const struct options *options, struct queue *queue, struct received *received)
+{
+	struct pump pump = { .queue = queue, .rename.unchanged = options->unchanged };
+	int fds[2], in = -1, status;
+
+	if (queue)
+		in = open_stream(options);
+	if (in < 0 || pipe2(fds, O_CLOEXEC)) {
+		child_start(options->command, -1, -1);
+		return child_end();
+	}
+	fcntl(in, F_SETPIPE_SZ, PIPE_SIZE);
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	child_start(options->piped, fds[0], STDIN_FILENO);
+	close(fds[0]);
+	signal(SIGPIPE, SIG_IGN);
+	pump.in = in;
+	pump.out = fds[1];
+	pump_all(&pump);
+	/* who writes the stream finds nobody to read it, as without us */
+	close(in);
+	if (pump.error)
+		fprintf(stderr, "sendahead: cannot read the stream: %s\n", strerror(pump.error));
+	close(fds[1]);
+	received->stream_bytes = queue->end;
+	received->buffer_bytes = (u64)queue->chunks * QUEUE_CHUNK;
+	received->renames_saved = pump.rename.changed;
+	rename_free(&pump.rename);
+	status = child_end();
+	return pump.error && !status ? 1 << 8 : status;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What was done, as JSON.
+ */
+#ifndef SENDAHEAD_REPORT_H
+#define SENDAHEAD_REPORT_H
+
+#include "options.h"
+#include "place.h"
+#include "receive.h"
+
+/* Print it where @options say. */
+void report(const struct options *options, struct place *place);
+
+/* The same of a receive; @place is NULL where nobody reads ahead of it. */
+void report_received(const struct options *options, const struct received *received,
+		     struct place *place);
+
+#endif

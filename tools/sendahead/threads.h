@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The same for many things, by several threads.
+ */
+#ifndef SENDAHEAD_THREADS_H
+#define SENDAHEAD_THREADS_H
+
+#include "util.h"
+
+/**
+ * parallel() - call a function for 0 to @n - 1, about in this order
+ * @threads: how many threads at most, at least 1
+ * @n: how often
+ * @each: the function
+ * @arg: what it is called with
+ *
+ * Returns when all is done, or, with calls left out, when the send is over.
+ */
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
+
+#endif

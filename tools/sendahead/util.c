@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What all parts of the program have at hand.
+ */
+#include <stdlib.h>
+
+#include "util.h"
+
+void *more(void *array, size_t *room, size_t count, size_t size)
+{
+	void *larger;
+
+	if (count < *room)
+		return array;
+	*room = *room ? 2 * *room : 64;
+	larger = reallocarray(array, *room, size);
+	if (!larger)
+		give_up("no memory for %zu times %zu bytes", *room, size);
+	return larger;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What all parts of the program have at hand.
+ */
+#ifndef SENDAHEAD_UTIL_H
+#define SENDAHEAD_UTIL_H
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#define NONE UINT64_MAX
+
+static inline u16 get_u16(const void *p)
+{
+	u16 v;
+
+	memcpy(&v, p, sizeof(v));
+	return le16toh(v);
+}
+
+static inline u32 get_u32(const void *p)
+{
+	u32 v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+static inline u64 get_u64(const void *p)
+{
+	u64 v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
+}
+
+static inline u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* A key of a btrfs tree, in the processor's byte order. */
+struct key {
+	u64 objectid;
+	u8 type;
+	u64 offset;
+};
+
+static const struct key key_max = { UINT64_MAX, UINT8_MAX, UINT64_MAX };
+
+static inline int key_cmp(const struct key *a, const struct key *b)
+{
+	if (a->objectid != b->objectid)
+		return a->objectid < b->objectid ? -1 : 1;
+	if (a->type != b->type)
+		return a->type < b->type ? -1 : 1;
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	return 0;
+}
+
+/**
+ * give_up() - end the process that reads ahead; the send goes on without it
+ * @format: why, as for printf(), a sentence without its end
+ */
+void give_up(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/**
+ * more() - room for one more element of an array
+ * @array: the array, or NULL
+ * @room: how many elements there is room for, updated
+ * @count: how many it has
+ * @size: bytes of an element
+ *
+ * Gives up where there is no memory.
+ *
+ * Return: the array, perhaps at another place
+ */
+void *more(void *array, size_t *room, size_t count, size_t size);
+
+#endif
