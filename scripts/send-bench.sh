@@ -29,12 +29,23 @@ What is measured:
   --erase               destroy a partition table or a file system on it
   --profile NAME        simulated disk (drivers/block/rotdisk/profiles/; default
                         desktop-7200)
-  --kind uml|qemu       kind of virtual machine, see vm/run --help (default uml)
+  --kind uml|qemu|host  kind of virtual machine, see vm/run --help (default uml);
+                        host: none, but a simulated disk in real time under this
+                        machine's own kernel; needs root
+  --clock disk|all      what takes time: the disk (default; the processor costs
+                        nothing), or the processor as well: QEMU counts the
+                        instructions of the timed sends, and the stream goes to
+                        /dev/null (its checksum from one more send). Not with
+                        --device, --kind, --to receive, --beside and program
+  --processor desktop|nas|NS  ns an instruction with --clock all (default
+                        desktop: 0.25; nas: 1)
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
   --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
   --variants LIST       off, stock, patched, or another mode of btrfs.send_prefetch:
                         generation, exact; comma separated (default
-                        off,stock,patched)
+                        off,stock,patched). Also searches: with patches/KERNEL/searches
+                        only; program: build/sendahead instead of btrfs, at
+                        both ends, on the untouched kernel
   --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
@@ -65,6 +76,9 @@ The send:
   --receive-device DEV  that second disk when --device is given
   --no-data             btrfs send --no-data
   --compressed-data     btrfs send --compressed-data
+  --beside reader|writer  time somebody else during each send: random reads of
+                        4 KiB with pauses of 50 ms, or files that are made and
+                        renamed, with pauses of 20 ms
 
 Results:
   --output DIR          directory of this run (default results/<time>..., alone
@@ -75,7 +89,7 @@ Results:
   --count-instructions  count also what the processor executes for each send when
                         the disk is not needed, for bench-report --by-class: in
                         QEMU and by a kernel of its own (minutes, and twice four
-                        more the first time; not with --device)
+                        more the first time; not with --device or --kind host)
   --dry-run             print every command, run none
   --help                this text
 
@@ -126,6 +140,8 @@ device=
 erase=0
 profile=desktop-7200
 kind=uml
+clock=disk
+processor=
 kernel=
 tree_kernel=
 variants=
@@ -141,6 +157,7 @@ to=null
 receive_device=
 no_data=0
 compressed_data=0
+beside=
 output=
 format=table
 trace=1
@@ -148,6 +165,7 @@ count_instructions=0
 dry_run=0
 print_workload=0
 # How this script calls itself, see the end of it.
+readonly module=/sys/module/btrfs/parameters program=$top/build/sendahead
 stage=
 stage_variant=
 stage_dir=
@@ -206,12 +224,15 @@ need_key() {
 }
 
 arguments=("$@")
+options=$#
 while [[ $# -gt 0 ]]; do
 	case $1 in
 	--device) need "$@"; device=$2; shift 2 ;;
 	--erase) erase=1; shift ;;
 	--profile) need "$@"; profile=$2; shift 2 ;;
 	--kind) need "$@"; kind=$2; shift 2 ;;
+	--clock) need "$@"; clock=$2; shift 2 ;;
+	--processor) need "$@"; processor=$2; shift 2 ;;
 	--kernel) need "$@"; kernel=$2; shift 2 ;;
 	--tree-kernel) need "$@"; tree_kernel=$2; shift 2 ;;
 	--variants) need "$@"; variants=$2; shift 2 ;;
@@ -234,7 +255,14 @@ while [[ $# -gt 0 ]]; do
 	--receive-device) need "$@"; receive_device=$2; shift 2 ;;
 	--no-data) no_data=1; shift ;;
 	--compressed-data) compressed_data=1; shift ;;
-	--output) need "$@"; output=$2; shift 2 ;;
+	--beside) need "$@"; beside=$2; shift 2 ;;
+	--output)
+		need "$@"
+		output=$2
+		# what is measured does not hang on how long it is
+		unset "arguments[options - $#]" "arguments[options - $# + 1]"
+		shift 2
+		;;
 	--format) need "$@"; format=$2; shift 2 ;;
 	--no-trace) trace=0; shift ;;
 	--count-instructions) count_instructions=1; shift ;;
@@ -253,7 +281,38 @@ case $to in
 null|file|receive) ;;
 *) die "--to takes null, file or receive, not '$to'" 2 ;;
 esac
-[[ $kind == uml || $kind == qemu ]] || die "--kind takes uml or qemu, not '$kind'" 2
+[[ $beside =~ ^(reader|writer|)$ ]] || die "--beside takes reader or writer, not '$beside'" 2
+[[ -z $beside || $alone == 0 ]] || die "--beside needs the project sendahead beside this script" 2
+[[ $kind =~ ^(uml|qemu|host)$ ]] || die "--kind takes uml, qemu or host, not '$kind'" 2
+if [[ $kind == host && $simulated == 0 ]]; then
+	for argument in "${arguments[@]}"; do
+		[[ ! $argument =~ ^--(device|(tree-)?kernel|memory|timeout|count-.*)$ ]] ||
+			die "$argument does not go with --kind host" 2
+	done
+fi
+[[ $clock =~ ^(disk|all)$ ]] || die "--clock takes disk or all, not '$clock'" 2
+# ns an instruction, with --clock all; null without.
+instruction_ns=null
+if [[ $clock == all ]]; then
+	case ${processor:-desktop} in
+	desktop) instruction_ns=0.25 ;;
+	nas) instruction_ns=1 ;;
+	*) instruction_ns=$processor ;;
+	esac
+	[[ $instruction_ns =~ ^(0[.][1-9][0-9]{0,2}|[1-9]([.][0-9]{1,3})?)$ ]] ||
+		die "--processor takes desktop, nas or 0.1 to 9.999 ns, not '$processor'" 2
+	if [[ ($simulated == 0 && -n $device) || $kind != uml || $to == receive ||
+	      -n $beside || ,$variants, == *,program,* ]]; then
+		die "--clock all goes without --device, --kind, --to receive, --beside, program" 2
+	fi
+elif [[ -n $processor ]]; then
+	die "--processor goes with --clock all" 2
+fi
+# Does this machine's own kernel send, in real time?
+own_kernel=0
+if [[ $kind == host || (-n $device && $simulated == 0) ]]; then
+	own_kernel=1
+fi
 [[ $memory =~ ^[1-9][0-9]{0,5}[KMG]$ ]] ||
 	die "--memory takes a size such as 512M or 8G, not '$memory'" 2
 case $format in
@@ -386,7 +445,7 @@ read_workload
 process_a_file() {
 	[[ $faithful == 1 || $alone == 1 ]]
 }
-if process_a_file && [[ -n $device && $simulated == 0 && -z ${override[PACE]:-} ]]; then
+if process_a_file && [[ $own_kernel == 1 && -z ${override[PACE]:-} ]]; then
 	work[PACE]=0
 fi
 
@@ -413,8 +472,8 @@ fi
 # answers at once.
 disk_timing() {
 	[[ $simulated == 1 ]] || return 0
-	run "$scripts/rotdisk" timing bench "$1"
-	[[ $to != receive ]] || run "$scripts/rotdisk" timing receive "$1"
+	run "$scripts/rotdisk" timing "$disk" "$1"
+	[[ $to != receive ]] || run "$scripts/rotdisk" timing "$receive_disk" "$1"
 }
 
 # requests and sectors read so far, of a real disk
@@ -422,14 +481,24 @@ disk_stat() {
 	awk '{ print $1, $3 }' "/sys/class/block/$(basename "$device")/stat"
 }
 
+disk=bench
+receive_disk=receive
 make_simulated_disks() {
-	device=$(run "$scripts/rotdisk" create bench "$stage_dir/profile.conf")
+	local options=("$stage_dir/profile.conf")
+
+	[[ $clock$stage != allmeasure ]] || options=("$stage_dir/slow.conf")
+	if [[ $kind == host ]]; then
+		disk+=-$SENDAHEAD_RUN
+		receive_disk+=-$SENDAHEAD_RUN
+		options+=(--fuse)
+	fi
+	device=$(run "$scripts/rotdisk" create "$disk" "${options[@]}")
 	if [[ $dry_run == 1 ]]; then
 		echo "$device"
 		device=/dev/rotdisk0
 	fi
 	if [[ $to == receive ]]; then
-		receive_device=$(run "$scripts/rotdisk" create receive "$stage_dir/profile.conf")
+		receive_device=$(run "$scripts/rotdisk" create "$receive_disk" "${options[@]}")
 		if [[ $dry_run == 1 ]]; then
 			echo "$receive_device"
 			receive_device=/dev/rotdisk1
@@ -471,8 +540,9 @@ check_device() {
 
 # What disk is this? Ask fio, in its own words: JSON.
 measure_device() {
-	local fio=(fio --name=probe "--filename=$device" --readonly --direct=1 --ioengine=libaio
-		--thread --clocksource=clock_gettime --randrepeat=1 --output-format=json)
+	local fewer=1 fio=(fio --name=probe "--filename=$device" --readonly --direct=1
+		--ioengine=libaio --thread --clocksource=clock_gettime --randrepeat=1
+		--output-format=json)
 
 	if [[ $alone == 1 ]] && ! type -P fio > /dev/null; then
 		skip "fio's view of the disk: fio is not installed"
@@ -480,10 +550,11 @@ measure_device() {
 		return
 	fi
 	note "measuring the device with fio"
+	[[ $kind != host ]] || fewer=5 # seconds are real ones here
 	run_to "$stage_dir/fio-qd1.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=1 \
-		--number_ios=300
+		--number_ios="$((300 / fewer))"
 	run_to "$stage_dir/fio-qd32.json" "${fio[@]}" --rw=randread --bs=16k --iodepth=32 \
-		--number_ios=2000
+		--number_ios="$((2000 / fewer))"
 	run_to "$stage_dir/fio-seq.json" "${fio[@]}" --rw=read --bs=1m --iodepth=2 --size=256m
 	[[ $dry_run == 0 ]] || return 0
 	jq --slurp '
@@ -733,10 +804,14 @@ build_deduplicated() {
 }
 
 build_tree() {
+	local uuid=()
+
 	note "building the tree: ${work[GENERATOR]}, ${work[FILES]} files"
 	disk_timing off
+	# several runs may be on this machine, and a kernel takes a file system once only
+	[[ $kind == host ]] || uuid=(--uuid 5e1dab1e-0000-4000-8000-000000000001)
 	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${work[NODESIZE]}" \
-		--metadata dup --uuid 5e1dab1e-0000-4000-8000-000000000001 "$device"
+		--metadata dup "${uuid[@]}" "$device"
 	mount_bench "max_inline=${work[MAX_INLINE]}${work[COMPRESS]:+,compress=${work[COMPRESS]}}"
 	"build_${work[GENERATOR]}"
 	run umount "$mnt"
@@ -763,7 +838,8 @@ make_cold() {
 	local why
 
 	run umount "$mnt"
-	run sync
+	# what others have to write is not ours to wait for in real time
+	[[ $kind == host ]] || run sync
 	if [[ $dry_run == 1 ]]; then
 		echo 'echo 3 > /proc/sys/vm/drop_caches'
 	else
@@ -800,7 +876,10 @@ to_sha256() {
 }
 
 to_receive() {
-	tee >(to_sha256_signal) | btrfs receive --quiet "$receive_mnt"
+	local receive=(btrfs receive)
+
+	[[ $stage_variant != program ]] || receive=("$program" receive)
+	tee >(to_sha256_signal) | "${receive[@]}" --quiet "$receive_mnt"
 }
 
 # A process substitution is not waited for: it says itself when it is done.
@@ -815,25 +894,74 @@ wait_for_file() {
 	done
 }
 
+# What a machine that counts instructions has of the host from its start.
+programs="awk basename blockdev btrfs chroot cut date dirname env findmnt grep gzip head jq ls
+	mktemp mountpoint numfmt paste readlink realpath rm rmdir sed sha256sum sort stat
+	tail tee tr umount wc"
+
+# Wait for a multiple of ten seconds, so that the disk has turned as far at the start of
+# each send.
+await_start() {
+	local uptime
+
+	read -r uptime _ < /proc/uptime
+	# clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME)
+	perl -e '$time = pack "qq", @ARGV; syscall 230, 1, 1, $time, 0' \
+		$(((${uptime%.*} / 10 + 1) * 10)) 0
+}
+
+# Run a command, and leave the seconds it took of the processor, user's and system's.
+count_processor() {
+	local TIMEFORMAT='%U %S'
+
+	{ time "$@" 2>&3; } 3>&2 2> "$work_dir/processor"
+}
+
+# Somebody else at the disk, until "end", which leaves what that took.
+beside() {
+	local path=$device
+
+	[[ -n $beside ]] || return 0
+	if [[ $1 == end ]]; then
+		kill "$beside_pid"
+		wait "$beside_pid" || die "what was beside the send has failed"
+		return
+	fi
+	[[ $beside == reader ]] || path=$mnt
+	if [[ $dry_run == 1 ]]; then
+		echo "$scripts/bench-beside $beside $path &"
+		return
+	fi
+	"$scripts/bench-beside" "$beside" "$path" > "$work_dir/beside" &
+	beside_pid=$!
+	wait_for_file "$work_dir/beside"
+}
+
 # The timed command. Sets start and end (ns).
 timed_send() {
-	local send=(btrfs send --quiet "${send_options[@]}")
+	local send=(btrfs send --quiet "${send_options[@]}") up now receiver=btrfs
 
+	[[ $stage_variant != program ]] || send=("$program" send --quiet "${send_options[@]}")
 	if [[ $dry_run == 1 ]]; then
-		case $to$faithful in
+		case $to$apart in
 		null1) printf '%q ' "${send[@]}"; echo '> /dev/null'
 			echo '# and once more, cold and untimed, into sha256sum' ;;
 		null0) printf '%q ' "${send[@]}"; echo '| sha256sum' ;;
 		file*) printf '%q ' "${send[@]}" -f "$work_dir/stream"; echo
 			echo "sha256sum $work_dir/stream" ;;
 		receive*) printf '%q ' "${send[@]}"
-			printf '| tee >(sha256sum) | btrfs receive %q\n' "$receive_mnt" ;;
+			[[ $stage_variant != program ]] || receiver=$program
+			printf '| tee >(sha256sum) | %q receive %q\n' "$receiver" "$receive_mnt" ;;
 		esac
 		return
 	fi
-	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream}
+	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream,beside}
+	[[ $clock == disk ]] || await_start
+	beside begin
+	[[ $clock == all ]] || send=(count_processor "${send[@]}")
+	read -r up _ < /proc/uptime
 	start=$(now_ns)
-	case $to$faithful in
+	case $to$apart in
 	null1) "${send[@]}" > /dev/null; end=$(now_ns) ;;
 	null0) "${send[@]}" | take_stream to_sha256; end=$(now_ns) ;;
 	file*) "${send[@]}" -f "$work_dir/stream"; end=$(now_ns)
@@ -842,6 +970,13 @@ timed_send() {
 		rm "$work_dir/stream" ;;
 	receive*) "${send[@]}" | take_stream to_receive; end=$(now_ns) ;;
 	esac
+	beside end
+	[[ $own_kernel == 1 ]] || return 0
+	# these have 10 ms, and go on whatever somebody does to the clock
+	read -r now _ < /proc/uptime
+	((end - start - (10#${now/./} - 10#${up/./}) * 10000000 < 100000000 &&
+		(10#${now/./} - 10#${up/./}) * 10000000 - (end - start) < 100000000)) ||
+		[[ $to == file ]] || die "the clock was set during a send, run it again"
 }
 
 # The received snapshot must hold what the sent one holds. The snapshots before it
@@ -889,42 +1024,44 @@ prefetch_counters() {
 }
 
 one_send() {
-	local kind=$1 sample=$2 trace_file=null counters before after prefetch start=0 end=0
-	local send_options=()
+	local which=$1 sample=$2 processor=null trace_file=null counters before after prefetch
+	local start=0 end=0 send_options=() beside_times=
 
 	[[ $no_data == 0 ]] || send_options+=(--no-data)
 	[[ $compressed_data == 0 ]] || send_options+=(--proto 2 --compressed-data)
-	if [[ $kind == incremental ]]; then
+	if [[ $which == incremental ]]; then
 		send_options+=(-p "$mnt/snap1" "$mnt/snap2")
 	else
 		send_options+=("$mnt/snap1")
 	fi
-	note "$stage_variant: $kind send, sample $sample of $samples"
+	note "$stage_variant: $which send, sample $sample of $samples"
 	make_cold
 	if [[ $simulated == 1 ]]; then
-		run "$scripts/rotdisk" trace bench clear
-		run "$scripts/rotdisk" trace bench on
-		run "$scripts/rotdisk" counters bench --reset
+		run "$scripts/rotdisk" trace "$disk" clear
+		run "$scripts/rotdisk" trace "$disk" on
+		run "$scripts/rotdisk" counters "$disk" --reset
 	fi
 	[[ $dry_run == 1 ]] || before=$(disk_stat)
 	timed_send
 	[[ $dry_run == 1 ]] || after=$(disk_stat)
 	if [[ $simulated == 1 ]]; then
-		run_to "$work_dir/counters" "$scripts/rotdisk" counters bench
-		run "$scripts/rotdisk" trace bench off
+		run_to "$work_dir/counters" "$scripts/rotdisk" counters "$disk"
+		run "$scripts/rotdisk" trace "$disk" off
 	fi
 	if [[ $to == receive ]]; then
 		disk_timing off
-		compare_received "$([[ $kind == incremental ]] && echo snap2 || echo snap1)"
+		compare_received "$([[ $which == incremental ]] && echo snap2 || echo snap1)"
 		disk_timing on
 	fi
 	[[ $dry_run == 0 ]] || return 0
 
 	prefetch=$(prefetch_counters)
-	if [[ $faithful == 1 && $to == null ]]; then
+	if [[ $to$apart == null1 ]]; then
+		[[ $clock == disk ]] || disk_timing off
 		make_cold
 		btrfs send --quiet "${send_options[@]}" | take_stream to_sha256
 		rm "$work_dir/first_byte"
+		[[ $clock == disk ]] || disk_timing on
 	fi
 	wait_for_file "$work_dir/sha256"
 	wait_for_file "$work_dir/bytes"
@@ -945,8 +1082,8 @@ one_send() {
 			}' "$work_dir/counters")
 		if [[ $trace == 1 ]]; then
 			mkdir --parents "$stage_dir/trace"
-			trace_file=trace/$stage_variant-$kind-$sample.tsv.gz
-			"$scripts/rotdisk" trace bench show |
+			trace_file=trace/$stage_variant-$which-$sample.tsv.gz
+			"$scripts/rotdisk" trace "$disk" show |
 				gzip --no-name > "$stage_dir/$trace_file"
 			trace_file=\"$trace_file\"
 		fi
@@ -957,23 +1094,41 @@ one_send() {
 				a[1] - b[1], a[2] - b[2]
 			printf "\"seek_ns\":null,\"rotation_ns\":null,\"transfer_ns\":null}" }')
 	fi
-	jq --null-input --compact-output --arg variant "$stage_variant" --arg send "$kind" \
+	# a virtual machine's processor costs nothing, or what emulating it costs
+	[[ $own_kernel == 0 ]] || processor=$(tr , . < "$work_dir/processor")
+	[[ -z $beside ]] || beside_times=$(tail --lines=1 "$work_dir/beside")
+	jq --null-input --compact-output --arg variant "$stage_variant" --arg send "$which" \
 		--argjson sample "$sample" --argjson start "$start" --argjson finish "$end" \
 		--argjson first "$(cat "$work_dir/first_byte" 2>/dev/null || echo null)" \
 		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
 		--arg sha256 "$(cat "$work_dir/sha256")" \
 		--argjson counters "$counters" --argjson trace "$trace_file" \
-		--argjson prefetch "$prefetch" '
+		--argjson prefetch "$prefetch" --arg processor "$processor" \
+		--argjson beside "${beside_times:-null}" '
+		def ns: tonumber? * 1000000000 | round;
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
-		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $prefetch}' \
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $prefetch,
+		 user_ns: ($processor | split(" ")[0] | ns // null),
+		 system_ns: ($processor | split(" ")[1] | ns // null)} +
+		if $beside then {$beside} else {} end' \
 		>> "$stage_dir/samples.jsonl"
+}
+
+# Which kernel a variant is measured with.
+variant_kernel() {
+	case $1 in
+	stock|program) echo stock ;;
+	searches) echo searches ;;
+	*) echo patched ;;
+	esac
 }
 
 # A word for btrfs.send_prefetch, or nothing where the variant leaves it alone.
 variant_mode() {
 	case $1 in
-	stock|patched) ;;
+	stock|searches|patched) ;;
+	program) [[ ! -e $module/send_prefetch ]] || echo off ;;
 	*) echo "$1" ;;
 	esac
 }
@@ -982,8 +1137,16 @@ variant_mode() {
 
 work_dir=
 receive_mnt=
+# Does the checksum of the stream come from a send of its own?
+apart=$faithful
+[[ $clock != all ]] || apart=1
 stage_setup() {
-	work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
+	if [[ $kind == host && $dry_run == 0 ]]; then
+		work_dir=${TMPDIR:-/tmp}/send-bench.$SENDAHEAD_RUN
+		mkdir "$work_dir"
+	else
+		work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
+	fi
 	mnt=$work_dir/bench
 	receive_mnt=$work_dir/receive
 	mkdir "$mnt" "$receive_mnt"
@@ -1001,7 +1164,7 @@ stage_build() {
 	measure_device
 	build_tree
 	if [[ $simulated == 1 ]]; then
-		run "$scripts/rotdisk" save bench "$stage_dir/disk"
+		run "$scripts/rotdisk" save "$disk" "$stage_dir/disk"
 	fi
 }
 
@@ -1010,11 +1173,13 @@ stage_measure() {
 
 	if [[ $simulated == 1 ]]; then
 		disk_timing off
-		run "$scripts/rotdisk" load bench "$stage_dir/disk"
+		run "$scripts/rotdisk" load "$disk" "$stage_dir/disk"
+		# a sealed machine's copy of it takes memory
+		[[ $clock == disk ]] || run rm "$stage_dir/disk"
 		disk_timing on
 	fi
 	mode=$(variant_mode "$stage_variant")
-	if [[ $simulated == 0 ]]; then
+	if [[ $own_kernel == 1 ]]; then
 		set_parameters "$mode"
 	fi
 	check_variant "$mode"
@@ -1040,7 +1205,7 @@ stage_count() {
 	local send
 
 	disk_timing off
-	run "$scripts/rotdisk" load bench "$stage_dir/disk"
+	run "$scripts/rotdisk" load "$disk" "$stage_dir/disk"
 	check_variant "$(variant_mode "$stage_variant")"
 	mount_bench
 	for send in full incremental; do
@@ -1070,7 +1235,6 @@ count_send() {
 }
 
 # On this machine's own kernel: module parameters, put back at the end.
-readonly module=/sys/module/btrfs/parameters
 declare -A saved_parameters=()
 set_parameter() {
 	local file=$module/$1
@@ -1089,7 +1253,7 @@ set_parameters() {
 	local parameter
 
 	[[ -z $1 ]] || set_parameter send_prefetch "$1"
-	[[ $stage_variant != stock ]] || return 0
+	[[ $(variant_kernel "$stage_variant") == patched ]] || return 0
 	for parameter in "${parameters[@]}"; do
 		set_parameter "${parameter%%=*}" "${parameter#*=}"
 	done
@@ -1106,12 +1270,13 @@ check_variant() {
 		is=$(< "$module/send_prefetch")
 	fi
 	case $stage_variant in
-	stock) [[ $is == none ]] ;;
+	stock|searches) [[ $is == none ]] ;;
+	program) [[ $is == none || $is == off ]] ;;
 	patched) [[ $is != none ]] ;;
 	*) [[ $is == "$1" ]] ;;
 	esac ||
 		die "$stage_variant cannot be measured: btrfs.send_prefetch of this kernel is '$is'"
-	[[ $stage_variant != stock ]] || return 0
+	[[ $(variant_kernel "$stage_variant") == patched ]] || return 0
 	for parameter in "${parameters[@]}"; do
 		is=$(cat "$module/${parameter%%=*}" 2>/dev/null || true)
 		[[ $is == "${parameter#*=}" ]] ||
@@ -1138,6 +1303,11 @@ stage_cleanup() {
 			fi
 		done
 		rm -rf "$work_dir"
+	fi
+	if [[ $kind == host && $dry_run == 0 ]]; then
+		for name in "$disk" "$receive_disk"; do
+			"$scripts/rotdisk" remove "$name" 2>/dev/null || true
+		done
 	fi
 	exit "$status"
 }
@@ -1172,11 +1342,12 @@ if [[ $alone == 0 ]]; then
 fi
 if [[ -z $device ]]; then
 	lane=$kind
+	[[ $clock == disk ]] || lane=microvm
 	profile_file=$profile
 	[[ $profile == */* ]] || profile_file=$top/drivers/block/rotdisk/profiles/$profile.conf
 	[[ -r $profile_file && -f $profile_file ]] ||
 		die "no disk profile '$profile': there are $(profile_names)" 2
-	: "${variants:=off,stock,patched}"
+	[[ $kind == host ]] || : "${variants:=off,stock,patched}"
 else
 	lane=device
 	profile=
@@ -1185,27 +1356,46 @@ else
 		die "--device needs root"
 	fi
 	[[ -b $device ]] || die "$device is not a block device" 2
+fi
+
+# What the lane host needs of the machine; packages are installed further down.
+probe_host() {
+	local missing=()
+
+	[[ $EUID == 0 ]] || missing+=(root)
+	modprobe --all --quiet fuse loop btrfs 2>/dev/null || true
+	[[ -c /dev/fuse ]] || missing+=("FUSE (/dev/fuse)")
+	[[ -c /dev/loop-control ]] || missing+=("loop devices (/dev/loop-control)")
+	grep --quiet --word-regexp btrfs /proc/filesystems ||
+		missing+=("btrfs in the kernel $(uname -r)")
+	[[ ${#missing[@]} == 0 ]] ||
+		die "--kind host cannot run here, what is missing: $(printf '%s, ' "${missing[@]}" |
+			sed 's/, $//')" 77
+}
+
+if [[ $kind == host && $dry_run == 0 ]]; then
+	probe_host
+fi
+if [[ $own_kernel == 1 && -z $variants ]]; then
 	# The machine's own btrfs may be an untouched one.
 	modprobe btrfs 2>/dev/null || true
-	if [[ -z $variants ]]; then
-		variants=stock
-		[[ ! -e $module/send_prefetch ]] || variants=off,generation,patched
-	fi
+	variants=stock
+	[[ ! -e $module/send_prefetch ]] || variants=off,generation,patched
+	[[ ! -x $program || $kind != host ]] || variants+=,program
 fi
+known_variants=(off stock searches patched generation exact program)
 [[ $variants != *[[:cntrl:]]* ]] ||
-	die "--variants takes off, stock, patched, generation or exact, not '$variants'" 2
+	die "--variants takes ${known_variants[*]}, not '$variants'" 2
 IFS=, read -r -a variant_list <<< "$variants"
 [[ ${#variant_list[@]} -gt 0 ]] || die "--variants names nothing" 2
 for variant in "${variant_list[@]}"; do
-	[[ $variant =~ ^(off|stock|patched|generation|exact)$ ]] ||
-		die "--variants takes off, stock, patched, generation or exact, not '$variant'" 2
+	[[ " ${known_variants[*]} " == *" $variant "* ]] ||
+		die "--variants takes ${known_variants[*]}, not '$variant'" 2
+	[[ $variant != program || $dry_run == 1 || -x $top/build/sendahead ]] ||
+		die "no program to measure: make program builds build/sendahead" 77
 	[[ $(printf '%s\n' "${variant_list[@]}" | grep --count --line-regexp "$variant") == 1 ]] ||
 		die "--variants names $variant twice" 2
 done
-
-variant_kernel() {
-	[[ $1 == stock ]] && echo stock || echo patched
-}
 
 # Kernel command line of a variant.
 variant_arguments() {
@@ -1213,7 +1403,7 @@ variant_arguments() {
 
 	mode=$(variant_mode "$1")
 	[[ -z $mode ]] || line+=" btrfs.send_prefetch=$mode"
-	if [[ $1 != stock ]]; then
+	if [[ $(variant_kernel "$1") == patched ]]; then
 		for parameter in "${parameters[@]}"; do
 			line+=" btrfs.$parameter"
 		done
@@ -1249,10 +1439,10 @@ show_progress() {
 
 # What the script needs when nobody has installed it.
 check_programs() {
-	local program missing=()
+	local name missing=()
 
-	for program in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs awk; do
-		type -P "$program" > /dev/null || missing+=("$program")
+	for name in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs awk; do
+		type -P "$name" > /dev/null || missing+=("$name")
 	done
 	[[ ${#missing[@]} -eq 0 ]] ||
 		die "not installed: ${missing[*]}" 77
@@ -1260,6 +1450,7 @@ check_programs() {
 
 child=
 partial=
+run_record=
 # shellcheck disable=SC2317  # called by the trap
 cleanup() {
 	local status=$?
@@ -1271,6 +1462,9 @@ cleanup() {
 	fi
 	if [[ -n $partial ]]; then
 		rm -rf "$partial"
+	fi
+	if [[ -n $run_record ]]; then
+		rm -f "$run_record"
 	fi
 	exit "$status"
 }
@@ -1285,17 +1479,28 @@ run_stage() {
 	local messages shown machine=(--kind "$kind")
 	shift 2
 	local here=(--stage-dir "$partial") command=("$self" "${arguments[@]}" "$@")
+	local scratch=$partial
+
+	[[ $kind != host ]] || here+=(--simulated)
 
 	if [[ $progress == 1 ]]; then
 		command+=(--progress)
 	fi
-	if [[ $lane != device ]]; then
+	if [[ $own_kernel == 0 ]]; then
 		case $2 in
 		build)
 			stage_kernel=$tree_kernel
 			# what is not measured may have the memory it needs
 			if [[ $(numfmt --from=iec "$memory") -lt $(numfmt --from=iec 2G) ]]; then
 				stage_memory=2G
+			fi
+			;;
+		measure)
+			if [[ $clock == all ]]; then
+				machine=(--kind microvm --sealed "$programs")
+				command[0]=/project/scripts/${self##*/}
+				scratch=$partial/sealed
+				seal_tree
 			fi
 			;;
 		count)
@@ -1305,12 +1510,12 @@ run_stage() {
 		esac
 		here=(--stage-dir /scratch --simulated)
 		command=("$top/vm/run" "${machine[@]}" --kernel "$stage_kernel" --variant "$variant"
-			--memory "$stage_memory" --timeout "$timeout" --scratch "$partial"
-			--append "$append" -- "${command[@]}")
+			--memory "$stage_memory" --timeout "$timeout" --stall "$timeout"
+			--scratch "$scratch" --append "$append" -- "${command[@]}")
 	fi
 	command+=("${here[@]}")
 	if [[ $dry_run == 1 ]]; then
-		if [[ $lane != device ]]; then
+		if [[ $own_kernel == 0 ]]; then
 			printf '# in the virtual machine:'
 			printf ' %q' "${command[@]}"
 			echo
@@ -1330,6 +1535,22 @@ run_stage() {
 	# What it said last may explain the status.
 	wait "$shown" || true
 	[[ $status == 0 ]] || stage_failed "$status"
+	if [[ $scratch != "$partial" && $dry_run == 0 ]]; then
+		unseal_samples
+	fi
+}
+
+# A sealed machine has no more than what makes a difference.
+seal_tree() {
+	run mkdir "$partial/sealed"
+	run ln "$partial/disk" "$partial/slow.conf" "$partial/sealed"
+}
+
+unseal_samples() {
+	cat "$partial/sealed/samples.jsonl" >> "$partial/samples.jsonl"
+	cp "$partial/sealed/skipped" "$partial"
+	[[ $trace == 0 ]] || cp --recursive "$partial/sealed/trace" "$partial"
+	rm -r "$partial/sealed"
 }
 
 # stage_failed STATUS: a full disk under the results explains whatever was said.
@@ -1356,9 +1577,21 @@ elif [[ -e $output && -n $(ls --almost-all -- "$output" 2>/dev/null) ]]; then
 	die "$output exists already and is not empty: name another directory for --output" 2
 fi
 [[ $output == /* ]] || output=$PWD/$output
-if [[ $output == *[[:cntrl:]]* || ($lane != device && $output == *[[:space:],\"]*) ]]; then
+if [[ $output == *[[:cntrl:]]* || ($own_kernel == 0 && $output == *[[:space:],\"]*) ]]; then
 	die "--output takes a path without white space, commas and quotes, not '$output'" 2
 fi
+
+# Take away what killed runs have left, and leave a record by which the next run could
+# take away what this one leaves, see scripts/rotdisk-fuse.sh.
+start_host_run() {
+	"$scripts/rotdisk" clean
+	# its process and when that started
+	SENDAHEAD_RUN=$$-$(awk '{ sub(/.*[)] /, ""); print $20 }' "/proc/$$/stat")
+	export SENDAHEAD_RUN
+	run_record=/run/sendahead/runs/$SENDAHEAD_RUN
+	partial=${partial%.*}.$SENDAHEAD_RUN
+	printf '%s\n' "$partial" "${TMPDIR:-/tmp}/send-bench.$SENDAHEAD_RUN" > "$run_record"
+}
 
 # Only the disk's model knows what a profile may hold.
 check_profile() {
@@ -1367,25 +1600,45 @@ check_profile() {
 	if [[ $dry_run == 0 ]]; then
 		make --silent --directory "$top" "$model" >&2
 	fi
-	[[ ! -x $top/$model ]] || "$top/$model" check "$profile_file" > /dev/null || exit 2
+	[[ ! -x $top/$model ]] || "$top/$model" check "$1" > /dev/null || exit 2
+}
+
+# The machine takes one ns for each instruction. Where the processor is faster, the disk
+# is slower by as much, and bench-report divides the times.
+slow_profile() {
+	awk -F '[[:space:]]*=[[:space:]]*' -v OFS=' = ' -v ns="$instruction_ns" '
+		{ sub(/[[:space:]]*#.*/, "") }
+		$1 ~ /_ns$/ { $2 = sprintf("%.0f", $2 / ns) }
+		$1 == "seek_point" {
+			split($2, seek, " ")
+			$2 = sprintf("%d %.0f", seek[1], seek[2] / ns)
+		}
+		$1 ~ /(_rate|rpm|iops_limit)$/ { $2 = sprintf("%.0f", $2 * ns) }
+		{ print }' "$1"
 }
 
 if [[ $dry_run == 0 ]]; then
 	if [[ $alone == 1 ]]; then
 		check_programs
-	elif ! "$scripts/install-deps" bench >&2 ||
-		{ [[ $count_instructions == 1 ]] && ! "$scripts/install-deps" qemu >&2; }; then
+	elif ! "$scripts/install-deps" "$([[ $kind == host ]] && echo host || echo bench)" >&2 ||
+		{ [[ $count_instructions == 1 || $clock == all ]] &&
+			! "$scripts/install-deps" qemu >&2; }; then
 		die "what the bench needs is not installed, see above"
 	fi
 fi
-[[ -z $profile_file ]] || check_profile
+[[ -z $profile_file ]] || check_profile "$profile_file"
 if [[ $dry_run == 1 ]]; then
 	partial=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
 else
 	partial=$(dirname "$output")/.$(basename "$output").partial.$$
+	[[ $kind != host ]] || start_host_run
 	mkdir --parents "$partial" 2>/dev/null || die "cannot write to $(dirname "$output")" 2
 fi
 [[ -z $profile_file ]] || cp "$profile_file" "$partial/profile.conf"
+if [[ $clock == all ]]; then
+	slow_profile "$profile_file" > "$partial/slow.conf"
+	check_profile "$partial/slow.conf"
+fi
 : > "$partial/samples.jsonl"
 
 run_stage stock "" --stage build
@@ -1409,7 +1662,7 @@ if [[ $trace == 1 && -f $partial/disk ]]; then
 		rm "$partial/classes.tsv"
 	fi
 fi
-rm -f "$partial/disk" "$partial"/fio-*.json
+rm -f "$partial"/{disk,slow.conf} "$partial"/fio-*.json
 
 # What was measured, and with what.
 kernels_json() {
@@ -1417,8 +1670,8 @@ kernels_json() {
 
 	for variant in "${variant_list[@]}"; do
 		variant=$(variant_kernel "$variant")
-		if [[ $lane != device ]]; then
-			build=$("$top/vm/build" --kind "$kind" --kernel "$kernel" \
+		if [[ $own_kernel == 0 ]]; then
+			build=$("$top/vm/build" --kind "$lane" --kernel "$kernel" \
 				--variant "$variant")
 			build=$(dirname "$build")
 			all=$(jq --arg variant "$variant" --arg build "$(basename "$build")" \
@@ -1435,7 +1688,7 @@ kernels_json() {
 
 # Of the project's files; alone, nothing is known of what the kernel was patched with.
 series_sha256() {
-	[[ $alone == 0 ]] || return 0
+	[[ $alone == 0 && $kind != host ]] || return 0
 	(cd "$top" && {
 		find fs -type f 2>/dev/null
 		find "$("$scripts/supported" "$kernel" series)" -type f
@@ -1464,9 +1717,12 @@ write_env() {
 	else
 		commit=null
 	fi
-	if [[ $lane != device ]]; then
+	if [[ $own_kernel == 0 ]]; then
 		source=$(jq --raw-input . "$top/build/linux-$kernel.version")
 		disk=rotdisk0
+		size=null
+	elif [[ $kind == host ]]; then
+		disk=loop
 		size=null
 	else
 		disk=$(basename "$(realpath "$device")")
@@ -1491,7 +1747,9 @@ write_env() {
 		--argjson samples "$samples" --arg to "$to" --argjson no_data "$no_data" \
 		--argjson compressed_data "$compressed_data" \
 		--arg module_parameters "${parameters[*]}" --arg memory "$memory" \
-		--arg tree_kernel "$tree_kernel" \
+		--arg tree_kernel "$tree_kernel" --argjson processors "$(nproc)" \
+		--arg clock "$clock" --argjson instruction_ns "$instruction_ns" \
+		--argjson own "$([[ $own_kernel == 1 ]] && echo true || echo false)" \
 		--rawfile skipped <(cat "$partial/skipped" 2>/dev/null) '
 		{$run, $date, $commit, $dirty, $lane, $source,
 		 kernels: ($kernels | map_values(del(.config_sha256))),
@@ -1509,8 +1767,10 @@ write_env() {
 			 snap2_printed: ($snap2_lines | tonumber)} end),
 		 fio: $fio[0], variants: ($variants | split(",")), $samples, $to,
 		 no_data: ($no_data == 1), compressed_data: ($compressed_data == 1),
-		 memory: (if $lane == "device" then null else $memory end),
-		 tree_kernel: (if $lane == "device" then null else $tree_kernel end),
+		 memory: (if $own then null else $memory end),
+		 tree_kernel: (if $own then null else $tree_kernel end),
+		 processors: (if $own then $processors else null end), real_time: $own,
+		 clock: (if $own then null else $clock end), instruction_ns: $instruction_ns,
 		 module_parameters: ($module_parameters | split(" ")),
 		 skipped: ($skipped | split("\n") | map(select(length > 0)))}' > "$partial/env.json"
 }

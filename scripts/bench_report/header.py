@@ -4,7 +4,7 @@
 import json
 
 from bench_report.numbers import number
-from bench_report.runs import is_count, lookup, printable
+from bench_report.runs import is_count, is_number, lookup, printable
 
 
 def describe_kernel(env):
@@ -15,8 +15,11 @@ def describe_kernel(env):
         releases.setdefault(str(lookup(kernel, "release")), []).append(name)
     text = "; ".join(f"{release} ({', '.join(sorted(names, key=lambda n: n != 'stock'))})"
                      for release, names in releases.items())
+    clock = [f"{env['processors']} processors", "real time"] if env.get("real_time") else []
+    if is_number(env.get("instruction_ns")):
+        clock = [f"clock: disk and processor, {env['instruction_ns']:g} ns an instruction"]
     return [text or "-", f"source {env.get('source') or 'not known'}", f"lane {env.get('lane', '-')}",
-            f"btrfs-progs {env.get('btrfs_progs', '-')}"]
+            *clock, f"btrfs-progs {env.get('btrfs_progs', '-')}"]
 
 
 def describe_disk(env):
@@ -95,7 +98,7 @@ def describe(run):
 
 def differences(runs):
     """What else than the run differs between runs, which a reader must know."""
-    keys = ["source", "lane", "profile", "workload", "btrfs_progs", "to", "no_data",
+    keys = ["source", "lane", "clock", "instruction_ns", "profile", "workload", "btrfs_progs", "to", "no_data",
             "compressed_data", "memory", "commit", "dirty", "config_sha256", "series_sha256",
             "module_parameters"]
     envs = [{**{key: run.env.get(key) for key in keys},

@@ -78,11 +78,12 @@ def make_row(run, send, variant, floor):
     times = [s["elapsed_ns"] for s in samples]
     middle = {key: median(s[key] for s in samples) for key in (
         "requests", "sectors", "hits", "seek_ns", "rotation_ns", "transfer_ns",
-        "first_byte_ns", "stream_bytes")}
+        "first_byte_ns", "stream_bytes", "user_ns", "system_ns")}
     elapsed = median(times)
     parts = [middle[key] for key in ("seek_ns", "rotation_ns", "transfer_ns")]
     service = None if None in parts else sum(parts)
     facts = trace_facts(run, samples, floor)
+    beside = [s["beside"] for s in samples if s.get("beside")]
     return {
         "run": run.name, "send": send, "variant": variant, "n": len(samples),
         "elapsed_ns": elapsed, "elapsed_min_ns": min(times), "elapsed_max_ns": max(times),
@@ -99,9 +100,11 @@ def make_row(run, send, variant, floor):
         "transfer_share": ratio(parts[2], service), "busy_share": ratio(service, elapsed),
         "first_byte_ns": middle["first_byte_ns"], "stream_bytes": middle["stream_bytes"],
         "stream_sha256": samples[0]["stream_sha256"],
+        "user_ns": middle["user_ns"], "system_ns": middle["system_ns"],
         "prefetch": prefetch_counts(samples),
         "gap_median_bytes": facts["gap_median_bytes"], "gap_histogram": facts["gap_histogram"],
-    }
+    } | ({"beside": {key: beside[0][key] if key == "kind" else median(b.get(key) for b in beside)
+                     for key in beside[0]}} if beside else {})
 
 
 def find_row(rows, run, send, variant):

@@ -28,6 +28,13 @@ class Run:
         self.path = find_run(argument)
         self.name = printable(os.path.basename(os.path.realpath(self.path)))
         self.env = self.read_env()
+        # What a ns of the machine stands for: its clock takes one for each instruction.
+        self.scale = self.env.get("instruction_ns")
+        if self.scale is None:
+            self.scale = 1
+        elif not is_number(self.scale) or self.scale <= 0:
+            raise InputError(f"{self.file('env.json')}: instruction_ns is not a number above 0, "
+                             "the run is damaged")
         self.samples = self.read_samples()
         self.variants = list(dict.fromkeys(s["variant"] for s in self.samples))
         self.check_complete()
@@ -55,7 +62,9 @@ class Run:
         for number, line in enumerate(read_text(path).splitlines(), 1):
             if line.strip():
                 where = f"{path} line {number}"
-                samples.append(check_sample(parse_json(line, where), where))
+                sample = check_sample(parse_json(line, where), where)
+                samples.append({key: round(value * self.scale) if key.endswith("_ns") and value
+                                else value for key, value in sample.items()})
         if not samples:
             raise InputError(f"{path}: no samples, the run was not finished")
         return samples
@@ -142,6 +151,11 @@ def is_count(value):
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def is_number(value):
+    """Any number; true is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def check_sample(sample, where):
     """One line of samples.jsonl holds what it must."""
     def must(key, good, what):
@@ -159,7 +173,8 @@ def check_sample(sample, where):
          "64 hexadecimal digits")
     for key in ("requests", "sectors", "stream_bytes"):
         must(key, is_count, "a number")
-    for key in ("first_byte_ns", "hits", "seek_ns", "rotation_ns", "transfer_ns"):
+    for key in ("first_byte_ns", "hits", "seek_ns", "rotation_ns", "transfer_ns", "user_ns",
+                "system_ns"):
         sample.setdefault(key, None)
         must(key, lambda v: v is None or is_count(v), "a number or null")
     sample.setdefault("trace", None)

@@ -20,6 +20,9 @@ def time_table(rows):
     base = rows[0]["baseline"]
     headings = ["send", "variant", "n", "median s", "min s", "max s", f"vs {base}", "/stock",
                 "floor s", "/floor", "first byte s"]
+    processor = any(row["user_ns"] is not None for row in rows)
+    if processor:
+        headings[6:6] = ["user s", "system s"]
     cells = []
     for row in rows:
         cells.append([
@@ -28,6 +31,8 @@ def time_table(rows):
             change(row["delta_to_baseline"], row["overlaps_baseline"]),
             times(row["ratio_to_stock"], row["overlaps_stock"]),
             seconds(row["floor_ns"]), times(row["ratio_to_floor"]), seconds(row["first_byte_ns"])])
+        if processor:
+            cells[-1][6:6] = [seconds(row["user_ns"]), seconds(row["system_ns"])]
     return ("elapsed time", headings, cells)
 
 
@@ -43,6 +48,18 @@ def disk_table(rows):
             count(row["hits"]), percent(row["seek_share"]), percent(row["rotation_share"]),
             percent(row["transfer_share"]), percent(row["busy_share"])])
     return ("what the disk did", headings, cells)
+
+
+def beside_table(rows):
+    """What somebody else at the disk waited for; None if there was nobody."""
+    keys = ("mean", "p50", "p90", "p99", "max")
+    cells = [[row["send"], row["variant"], count(row["beside"]["operations"])] +
+             [milliseconds(row["beside"].get(f"{key}_ns")) for key in keys]
+             for row in rows if row.get("beside")]
+    if not cells:
+        return None
+    kind = next(row["beside"]["kind"] for row in rows if row.get("beside"))
+    return (f"the {kind} beside it", ["send", "variant", "n"] + [f"{key} ms" for key in keys], cells)
 
 
 def prefetch_table(rows):
@@ -192,7 +209,7 @@ def report(runs, rows):
     """Everything that table and html show: headers, tables, notes."""
     headers = [describe(run) for run in runs]
     if len(runs) == 1:
-        tables = [time_table(rows), disk_table(rows), class_table(rows), prefetch_table(rows),
+        tables = [time_table(rows), beside_table(rows), disk_table(rows), class_table(rows), prefetch_table(rows),
                   gap_table(rows)]
         return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
     for title, header in zip(run_titles(runs), headers):

@@ -18,8 +18,8 @@ class Read:
 
     __slots__ = ("submit_ns", "finish_ns", "service_ns", "lba", "sectors", "hit")
 
-    def __init__(self, fields):
-        numbers = [int(fields[name]) for name in (
+    def __init__(self, fields, scale):
+        numbers = [int(fields[name]) * (scale if name.endswith("_ns") else 1) for name in (
             "submit_ns", "finish_ns", "lba", "sectors", "hit", "seek_ns", "rotation_ns",
             "transfer_ns")]
         self.submit_ns, self.finish_ns, self.lba, self.sectors, self.hit = numbers[:5]
@@ -41,7 +41,7 @@ def read_trace(run, sample):
             for number, line in enumerate(file, 2):
                 fields = dict(zip(names, line.rstrip("\n").split("\t")))
                 if fields["op"] == "R":
-                    reads.append(Read(fields))
+                    reads.append(Read(fields, run.scale))
     except (KeyError, ValueError):
         raise InputError(f"{path} line {number}: not a command of the disk, "
                           "the run is damaged") from None
