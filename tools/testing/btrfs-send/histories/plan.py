@@ -17,7 +17,7 @@ def choose(generator, weighted):
 
 
 def file_system(generator, nodesize, kind):
-    """Arguments of mkfs.btrfs 6.2 and of mount, for kernels since 5.10."""
+    """Arguments of mkfs.btrfs 6.2 and of mount, for kernels since 6.1."""
     devices = choose(generator, ((1, 80), (2, 20)))
     features, mount = [], []
     mixed = nodesize == 4096 and devices == 1 and generator.random() < 0.06
@@ -138,7 +138,7 @@ def snapshot_names(items):
 
 
 def flags(generator, protocols):
-    """Protocol 2 and data as it is compressed are not known to Linux 5.10."""
+    """Protocol 2 and data as it is compressed, as kernels know them from 6.0 on."""
     words = []
     if generator.random() < 0.3:
         words.append('--no-data')
