@@ -16,29 +16,46 @@ MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help bench test soak check check-newest fstests kernels kmod series deb clean
+.PHONY: help demo bench test quick soak check check-newest fstests kernels kmod edit refresh port series deb program clean
 .DELETE_ON_ERROR:
 
 help:
+	@echo 'make demo     the same as make bench with the kernel that runs here, in real time:'
+	@echo '              nothing to build, a minute, as root; FILES=$(FILES) PROFILE=$(PROFILE)'
+	@echo '              WORKLOAD=$(WORKLOAD) BENCH_ARGS="--samples 3"'
 	@echo 'make bench    install what is needed, build the kernels, time full and'
 	@echo '              incremental sends on a simulated disk and print a table'
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
-	@echo 'make test     all tests; TESTS="vm bench/002" only those. What a slow machine has no time'
-	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
+	@echo 'make check    style, in seconds: shellcheck, checkpatch, licences, names'
+	@echo 'make quick    the model, unit tests, liveness and streams of the newest kernel, in two'
+	@echo '              minutes where the kernels are built'
+	@echo 'make test     style and all tests on the newest kernel; KERNELS="6.12 6.1" on those,'
+	@echo '              KERNELS=all on each, TESTS="vm bench/002" only these tests. What a slow'
+	@echo '              machine has no time for within MINUTES=$(MINUTES) is left out, and said to be'
 	@echo 'make soak     random tests of all classes (histories, faults, loads) for'
 	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
 	@echo '              patched kernel and on the stock one'
-	@echo 'make check    style: shellcheck, checkpatch, licences, names'
-	@echo 'make kernels  build the kernels of the virtual machines, stock and patched, and the'
-	@echo '              debug one that the tests need'
+	@echo 'make kernels  build all kernels that the tests need, or those of KERNELS="7.2 6.1"'
+	@echo 'make edit     the source of KERNEL with its patches as commits of git, in build/edit-KERNEL'
+	@echo 'make refresh  write these commits back to patches/KERNEL, show what has changed'
+	@echo 'make port     FROM=KERNEL TO=KERNEL: pick a change in one such tree into another'
 	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
+	@echo 'make program  build build/sendahead, which reads ahead of btrfs send on a stock kernel'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
 	@echo '              kernels of the machine it is installed on, in out/'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
+
+# Packages are installed with sudo by others than root, and so is the bench run.
+demo:
+	@scripts/install-deps host
+	@$(MAKE) --no-print-directory --silent build/rotdisk-sim build/rotdisk-fuse
+	@become=; test "$$(id -u)" = 0 || ! type sudo >/dev/null 2>&1 || become=sudo; \
+	$$become scripts/send-bench.sh --kind host --files '$(FILES)' --profile '$(PROFILE)' \
+		--workload '$(WORKLOAD)' $(BENCH_ARGS)
 
 bench:
 	@scripts/install-deps kernel bench
@@ -47,7 +64,12 @@ bench:
 		--workload '$(WORKLOAD)' $(BENCH_ARGS)
 
 test:
-	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" $(TESTS)
+	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" \
+		--kernels '$(or $(KERNELS),newest)' $(TESTS)
+
+quick:
+	@tools/testing/btrfs-send/run-all --kernels newest-uml rotdisk/001 rotdisk/002 rotdisk/006 \
+		kunit liveness send/002
 
 soak:
 	@scripts/install-deps kernel bench test
@@ -56,32 +78,22 @@ soak:
 	@tools/testing/btrfs-send/soak --seconds '$(SECONDS)' $(if $(SEED),--seed '$(SEED)')
 
 check:
-	@scripts/install-deps test
+	@scripts/install-deps check
 	@scripts/check-style
 
 fstests:
-	@scripts/install-deps kernel bench
+	@scripts/install-deps kernel bench fstests
 	@scripts/fstests $(FSTESTS_ARGS) '$(FSTESTS)'
 
-# Two kernels at a time: to unpack and to link keeps one processor busy.
 kernels:
-	@scripts/install-deps kernel qemu
-	@$(MAKE) --no-print-directory --jobs=2 \
-		$(foreach kernel,$(shell scripts/supported),uml-$(kernel) qemu-$(kernel))
+	@tools/testing/btrfs-send/run-all --only-build --kernels '$(or $(KERNELS),all)'
 
-# uml-KERNEL, qemu-KERNEL: the kernels of one lane, if the table has it.
-lane = ! scripts/supported '$*' lanes | grep --quiet --line-regexp $(1) || \
-	for variant in stock patched; do \
-		vm/build --kind $(1) --kernel '$*' --variant "$$variant" || \
-			test $$? = 77 || exit 1; \
-	done
+edit refresh:
+	@scripts/install-deps kernel
+	@tools/kernels/patches $@ '$(KERNEL)'
 
-uml-%:
-	@$(call lane,uml)
-	@test '$*' != "$$(scripts/supported | head --lines=1)" || vm/build --variant patched --flavour debug
-
-qemu-%:
-	@$(call lane,qemu)
+port:
+	@tools/kernels/patches port '$(FROM)' '$(TO)' $(SINCE)
 
 series:
 	@scripts/install-deps kernel
@@ -102,10 +114,20 @@ deb:
 	@scripts/install-deps deb
 	@dkms/build-deb
 
+program:
+	@scripts/install-deps program
+	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead OUT='$(CURDIR)/build'
+
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
 	@mkdir -p build
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $(rotdisk)/sim.c $(rotdisk)/model.c
+
+# The same model in real time, for a loop device of the kernel that runs.
+build/rotdisk-fuse: $(rotdisk)/fuse.c $(rotdisk)/model.c $(rotdisk)/model.h
+	@mkdir -p build
+	$(CC) -O2 -Wall -Wextra -Wno-unused-parameter -Werror -o $@ $(rotdisk)/fuse.c $(rotdisk)/model.c \
+		$$(pkg-config --cflags --libs fuse3)
 
 clean:
 	rm -rf build out
