@@ -16,7 +16,7 @@ MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help demo bench test quick soak check check-newest fstests kernels kmod edit refresh port series deb program clean
+.PHONY: help demo bench test quick soak check check-newest fstests kernels kmod edit refresh port series deb program man clean
 .DELETE_ON_ERROR:
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
 	@echo '              kernels of the machine it is installed on, in out/'
+	@echo 'make man      manual pages of the smaller tools, from what --help says, in build/man'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 # Packages are installed with sudo by others than root, and so is the bench run.
@@ -117,6 +118,15 @@ deb:
 program:
 	@scripts/install-deps program
 	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead OUT='$(CURDIR)/build'
+
+# Those of the larger tools are written by hand, in man/.
+man:
+	@scripts/install-deps man
+	@mkdir -p build/man
+	@for tool in apply-series build-modules build-root check-newest debian-kernel kernel-source kernel-table; do \
+		help2man --no-info --version-string=sendahead --output="build/man/$$tool.1" \
+			--name="$$(sed '1,2d; /^#/!Q; s/^# //' "scripts/$$tool" | tr '\n' ' ' | sed 's/[:.] .*//; s/./\l&/')" "scripts/$$tool" || exit; \
+	done
 
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
