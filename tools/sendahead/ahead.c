@@ -4,7 +4,6 @@
  * what they say of file data after that.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include "courtesy.h"
 #include "data.h"
 #include "limits.h"
-#include "threads.h"
+#include "sweep.h"
 #include "walk.h"
 
 #define LEAST_LEAVES 64			/* of a window; at most half of what may be in memory */
@@ -39,14 +38,6 @@ struct root {
 	u8 uuid[16], received_uuid[16];
 };
 
-/* A leaf to be read into the kernel's cache. */
-struct wanted {
-	u64 order;			/* on the disk */
-	u64 tree;
-	struct key key;			/* its first one */
-	u64 ino;			/* of no use once an inode from this one on is made, or 0 */
-};
-
 struct ahead {
 	const struct options *options;
 	struct place *place;
@@ -59,8 +50,7 @@ struct ahead {
 	struct walk tree, parent_tree;
 	struct leaf *leaves;		/* of the window, in the order of keys */
 	size_t nr, room;
-	struct wanted *wanted;		/* in the order of the disk */
-	size_t nr_wanted, room_wanted;
+	struct sweep sweep;		/* leaves to be read */
 	struct key *keys;		/* of items that the send looks up */
 	size_t nr_keys, room_keys;
 	struct key *names;		/* of directory items that it looks up */
@@ -182,36 +172,6 @@ static void check_stream(struct ahead *ahead)
 		give_up("the stream is of another subvolume, or based on another");
 }
 
-static void touch(size_t i, void *arg)
-{
-	struct ahead *ahead = arg;
-	const struct wanted *wanted = &ahead->wanted[i];
-	struct search search = {
-		.tree = wanted->tree,
-		.min = wanted->key,
-		.max = wanted->key,
-		.nr = 1,
-	};
-	u64 memory[64];
-	struct items items = { .args = memory, .size = 256 };
-
-	courtesy_enter(i, 1);
-	if (wanted->ino && place_passed(ahead->subvolume, NONE, wanted->ino))
-		ahead->place->stats.leaves_passed++;
-	else if (search_run(ahead->disk.fd, &search, &items) && errno != EOVERFLOW)
-		ahead->place->stats.leaves_failed++;
-	else
-		ahead->place->stats.leaves++;
-	courtesy_leave();
-}
-
-static int by_order(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
 /* Note a number. Return: whether it is new, or was noted long ago. */
 static int is_new(u64 *seen, u64 number)
 {
@@ -224,23 +184,8 @@ static int is_new(u64 *seen, u64 number)
 
 static void want(struct ahead *ahead, u64 tree, const struct leaf *leaf, u64 ino)
 {
-	struct wanted wanted = { .tree = tree, .key = leaf->at.key, .ino = ino };
-
-	if (!is_new(ahead->warm, leaf->at.bytenr))
-		return;
-	/* a chunk made since the beginning is not known: its leaves come first */
-	disk_place(&ahead->disk, leaf->at.bytenr, &wanted.order);
-	ahead->wanted = more(ahead->wanted, &ahead->room_wanted, ahead->nr_wanted,
-			     sizeof(*ahead->wanted));
-	ahead->wanted[ahead->nr_wanted++] = wanted;
-}
-
-/* All leaves that are wanted into the kernel's cache. */
-static void sweep(struct ahead *ahead)
-{
-	qsort(ahead->wanted, ahead->nr_wanted, sizeof(*ahead->wanted), by_order);
-	parallel(ahead->threads, ahead->nr_wanted, touch, ahead);
-	ahead->nr_wanted = 0;
+	if (is_new(ahead->warm, leaf->at.bytenr))
+		sweep_want(&ahead->sweep, tree, leaf, ino);
 }
 
 static void sweep_window(struct ahead *ahead)
@@ -253,7 +198,7 @@ static void sweep_window(struct ahead *ahead)
 		want(ahead, leaf->parent ? ahead->parent.id : ahead->root.id, leaf,
 		     leaf->end.objectid == UINT64_MAX ? 0 : leaf->end.objectid + 1);
 	}
-	sweep(ahead);
+	sweep_run(&ahead->sweep);
 }
 
 static void want_key(struct ahead *ahead, u64 objectid, u8 type, u64 offset)
@@ -382,7 +327,7 @@ static void look_up(struct ahead *ahead)
 		for (i = 0; i < n; i++)
 			want_key(ahead, ahead->names[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
 		want_leaves(ahead, ahead->parent.id, 0);
-		sweep(ahead);
+		sweep_run(&ahead->sweep);
 		ahead->nr_names = 0;
 		for (i = 0; i < n; i++) {
 			struct search search = {
@@ -688,10 +633,10 @@ static void sweep_extents(struct ahead *ahead, size_t from, size_t to)
 	for (i = from; i < to; i++)
 		want_key(ahead, ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
 	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, 0);
-	sweep(ahead);
+	sweep_run(&ahead->sweep);
 	want_csums(ahead, from, to);
 	want_refs(ahead, from, to);
-	sweep(ahead);
+	sweep_run(&ahead->sweep);
 }
 
 /* The next window of leaves. Return: whether there are more behind it. */
@@ -814,7 +759,10 @@ static void read_subvolume(struct ahead *ahead)
 	}
 	ahead->disk.fd = ahead->root.fd;
 	ahead->position = ahead->collected = 0;
-	ahead->data.disk = &ahead->disk;
+	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
+	ahead->sweep.place = ahead->place;
+	ahead->sweep.threads = ahead->threads;
+	ahead->sweep.subvolume = ahead->subvolume;
 	ahead->data.stats = &ahead->place->stats;
 	ahead->data.tree = ahead->root.id;
 	ahead->data.subvolume = ahead->subvolume;

@@ -6,7 +6,6 @@
  * touch a good part of the leaves, all of these are read, in the order of the disk.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -19,8 +18,8 @@
 #include "coming.h"
 #include "limits.h"
 #include "search.h"
+#include "sweep.h"
 #include "threads.h"
-#include "walk.h"
 
 #define THREADS 32			/* a disk with heads takes its pick of so many */
 #define WINDOW 4096			/* paths looked up at once */
@@ -30,23 +29,8 @@
 #define LIMIT (1ULL << 30)		/* bytes of leaves, at most */
 #define PAUSE_NS 10000000		/* between two looks at what has come */
 
-#define STREAM_HEAD 17
-#define COMMAND_HEAD 10
 #define PIPE 65536			/* bytes on the way to btrfs */
 #define SHORT 512			/* bytes of a command that begins a subvolume are less */
-
-enum {
-	C_SUBVOL = 1, C_SNAPSHOT = 2, C_RENAME = 9, C_LINK = 10, C_END = 21, C_UPDATE_EXTENT = 22,
-};
-
-enum { A_PATH = 15, A_PATH_TO = 16, A_PATH_LINK = 17, A_CLONE_UUID = 20 };
-
-/* A leaf to be read into the kernel's cache. */
-struct wanted {
-	u64 order;			/* on the disk */
-	u64 tree;
-	struct key key;			/* its first one */
-};
 
 struct coming {
 	const struct queue *queue;
@@ -68,40 +52,13 @@ struct coming {
 	char last[PATH_MAX];		/* the path before, or that of a file just made */
 	char **paths;			/* of the window */
 	size_t nr_paths;
-	struct wanted *wanted;
-	size_t nr_wanted, room_wanted;
+	struct sweep sweep;		/* leaves to be read */
 };
-
-static void touch(size_t i, void *arg)
-{
-	struct coming *coming = arg;
-	const struct wanted *wanted = &coming->wanted[i];
-	struct search search = {
-		.tree = wanted->tree,
-		.min = wanted->key,
-		.max = wanted->key,
-		.nr = 1,
-	};
-	u64 memory[64];
-	struct items items = { .args = memory, .size = 256 };
-
-	if (search_run(coming->disk.fd, &search, &items) && errno != EOVERFLOW)
-		coming->place->stats.leaves_failed++;
-	else
-		coming->place->stats.leaves++;
-}
-
-static int by_order(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->order < y->order ? -1 : x->order > y->order;
-}
 
 /* Want the leaves of a tree, if it has no more than @most. Return: how many it has. */
 static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 {
-	size_t before = coming->nr_wanted;
+	size_t before = coming->sweep.n;
 	struct pointer root;
 	struct walk walk;
 	struct leaf leaf;
@@ -112,18 +69,13 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 	walk_init(&walk, &coming->disk, &root, THREADS);
 	/* of a tree that is written meanwhile, some nodes may be gone */
 	while (n <= most && !place_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
-		struct wanted wanted = { .tree = tree, .key = leaf.at.key };
-
 		n++;
-		disk_place(&coming->disk, leaf.at.bytenr, &wanted.order);
-		coming->wanted = more(coming->wanted, &coming->room_wanted, coming->nr_wanted,
-				      sizeof(*coming->wanted));
-		coming->wanted[coming->nr_wanted++] = wanted;
+		sweep_want(&coming->sweep, tree, &leaf, 0);
 	}
 	coming->place->stats.nodes += walk.nodes;
 	walk_free(&walk);
 	if (n > most)
-		coming->nr_wanted = before;
+		coming->sweep.n = before;
 	return n;
 }
 
@@ -131,7 +83,7 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
  * The tree of the parent, and those that tell of space: whoever changes a leaf that two
  * snapshots share looks there for all that it refers to.
  */
-static void sweep(struct coming *coming)
+static void read_all(struct coming *coming)
 {
 	static const u64 others[] = {
 		BTRFS_EXTENT_TREE_OBJECTID, BTRFS_CSUM_TREE_OBJECTID, BTRFS_FREE_SPACE_TREE_OBJECTID,
@@ -141,10 +93,8 @@ static void sweep(struct coming *coming)
 	coming->swept = 1;
 	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
 		want_tree(coming, others[i], min_u64(coming->leaves,
-						     coming->most - coming->nr_wanted));
-	qsort(coming->wanted, coming->nr_wanted, sizeof(*coming->wanted), by_order);
-	parallel(THREADS, coming->nr_wanted, touch, coming);
-	coming->nr_wanted = 0;
+						     coming->most - coming->sweep.n));
+	sweep_run(&coming->sweep);
 }
 
 static void look_up(size_t i, void *arg)
@@ -171,31 +121,17 @@ static void look_up_all(struct coming *coming)
 		}
 		coming->leaves = want_tree(coming, coming->tree, coming->most);
 		/* too many, or not to be read */
-		if (!coming->nr_wanted)
+		if (!coming->sweep.n)
 			coming->leaves = NONE;
 	}
 	if (coming->leaves && coming->touched >= coming->leaves / DENSE)
-		sweep(coming);
+		read_all(coming);
 	else
 		parallel(THREADS, coming->nr_paths, look_up, coming);
 	coming->place->stats.windows++;
 	for (i = 0; i < coming->nr_paths; i++)
 		free(coming->paths[i]);
 	coming->nr_paths = 0;
-}
-
-/* A directory of the file system by its tree: FILEID_BTRFS_WITHOUT_PARENT of its top. */
-static int open_tree(int fd, u64 tree)
-{
-	union {
-		struct file_handle head;
-		u8 bytes[sizeof(struct file_handle) + 20];
-	} handle = { .head = { .handle_bytes = 20, .handle_type = 0x4d } };
-	u64 top = BTRFS_FIRST_FREE_OBJECTID;
-
-	memcpy(handle.head.f_handle, &top, 8);
-	memcpy(handle.head.f_handle + 8, &tree, 8);
-	return open_by_handle_at(fd, &handle.head, O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
 /* The first subvolume that the tree of UUIDs has under this one, or 0. */
@@ -221,7 +157,9 @@ static void find_parent(struct coming *coming, const u8 *uuid)
 	if (!coming->tree)
 		coming->tree = tree_of(coming->fd, uuid, BTRFS_UUID_KEY_SUBVOL);
 	if (coming->tree)
-		coming->parent = open_tree(coming->fd, coming->tree);
+		coming->parent = disk_open_inode(coming->fd, coming->tree,
+						 BTRFS_FIRST_FREE_OBJECTID,
+						 O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
 /* The value of an attribute, of which @n bytes are there, in the first @size bytes of a command. */
@@ -248,7 +186,7 @@ static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
 		close(coming->parent);
 	coming->parent = -1;
 	coming->begun = begun;
-	coming->leaves = coming->touched = coming->nr_wanted = 0;
+	coming->leaves = coming->touched = coming->sweep.n = 0;
 	coming->swept = 0;
 	coming->last[0] = 0;
 	if (parent)
@@ -359,6 +297,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 
 	coming.queue = queue;
 	coming.place = place;
+	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS };
 	place->stats.threads = THREADS;
 	coming.paths = calloc(WINDOW + 1, sizeof(*coming.paths));
 	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -26,10 +26,10 @@
 
 #define MS 1000000ULL
 #define BATCH (40 * MS)			/* of the disk's work */
-#define LEAST 4			/* requests of one */
+#define LEAST 4				/* requests of one */
 #define LOOK (20 * MS)			/* between two looks at what the disks have done */
 #define LOOK_ALONE (1500 * MS)		/* at the least, where each costs a pause */
-#define FIRST (60 * MS)		/* at the beginning, until others could have been seen */
+#define FIRST (60 * MS)			/* at the beginning, until others could have been seen */
 #define HOLD (1000 * MS)		/* without others, until the disk is ours */
 #define DISKS 64
 

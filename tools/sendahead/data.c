@@ -46,26 +46,17 @@ struct batch {
 	size_t groups;
 };
 
-/*
- * A file by its number, of whatever generation: FILEID_BTRFS_WITHOUT_PARENT. What lies on
- * the disk is not to be trusted: a device must not be opened.
- */
+/* What lies on the disk is not to be trusted: a device must not be opened. */
 static int open_inode(const struct data *data, u64 ino)
 {
-	union {
-		struct file_handle head;
-		u8 bytes[sizeof(struct file_handle) + 20];
-	} handle = { .head = { .handle_bytes = 20, .handle_type = 0x4d } };
-	int fd, regular, flags = O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int flags = O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = disk_open_inode(data->disk->fd, data->tree, ino, O_PATH | O_CLOEXEC), regular;
 	struct stat stat;
 
-	memcpy(handle.head.f_handle, &ino, 8);
-	memcpy(handle.head.f_handle + 8, &data->tree, 8);
-	fd = open_by_handle_at(data->disk->fd, &handle.head, O_PATH | O_CLOEXEC);
 	regular = fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
 	if (fd >= 0)
 		close(fd);
-	return regular ? open_by_handle_at(data->disk->fd, &handle.head, flags) : -1;
+	return regular ? disk_open_inode(data->disk->fd, data->tree, ino, flags) : -1;
 }
 
 /* How many pages of a range of a file are in memory, all of them if that is unknown. */

@@ -205,6 +205,19 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 	return node;
 }
 
+/* The handle is FILEID_BTRFS_WITHOUT_PARENT: inode, tree, generation. */
+int disk_open_inode(int fd, u64 tree, u64 ino, int flags)
+{
+	union {
+		struct file_handle head;
+		u8 bytes[sizeof(struct file_handle) + 20];
+	} handle = { .head = { .handle_bytes = 20, .handle_type = 0x4d } };
+
+	memcpy(handle.head.f_handle, &ino, 8);
+	memcpy(handle.head.f_handle + 8, &tree, 8);
+	return open_by_handle_at(fd, &handle.head, flags);
+}
+
 void disk_used(const struct disk *disk, u64 *data, u64 *blocks)
 {
 	union {

@@ -52,6 +52,17 @@ int disk_fd(const struct disk *disk, u64 order);
  */
 struct node *disk_node(const struct disk *disk, const struct pointer *want);
 
+/**
+ * disk_open_inode() - open a file by its number, of whatever generation
+ * @fd: any file of the file system
+ * @tree: the number of its subvolume
+ * @ino: its own
+ * @flags: as for open()
+ *
+ * Return: the file, or -1 with errno set
+ */
+int disk_open_inode(int fd, u64 tree, u64 ino, int flags);
+
 /* How much of the file system is data, and how many blocks are metadata; 0 if unknown. */
 void disk_used(const struct disk *disk, u64 *data, u64 *blocks);
 

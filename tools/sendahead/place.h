@@ -44,6 +44,7 @@ struct place *place_init(void);
 /* Tell what the stream says, which has @bytes by now. */
 void place_tell(const struct told *told, u64 bytes);
 void place_tell_lost(void);
+/* Which process sends. */
 void place_tell_sender(pid_t pid);
 void place_tell_over(void);
 

@@ -9,24 +9,13 @@
 
 #include "node.h"
 #include "rename.h"
-
-/* Bytes of the heads: of a stream, of a command. */
-#define STREAM_HEAD 17
-#define COMMAND_HEAD 10
+#include "stream.h"
 
 /* Of a command that is looked at, at most: two paths, and numbers. */
 #define MOST (2 * PATH_MAX + 256)
 #define PLAIN_MAX (1 << 19)		/* directories remembered; the others are as unknown */
 
-enum {
-	C_SUBVOL = 1, C_SNAPSHOT = 2, C_MKFILE = 3, C_MKDIR = 4, C_SYMLINK = 8, C_RENAME = 9,
-	C_RMDIR = 12, C_SET_XATTR = 13, C_REMOVE_XATTR = 14, C_CHMOD = 18, C_END = 21, C_FILEATTR = 24,
-};
-
-enum {
-	A_INO = 3, A_MODE = 5, A_RDEV = 8, A_XATTR_NAME = 13, A_PATH = 15, A_PATH_TO = 16,
-	A_PATH_LINK = 17, A_CLONE_UUID = 20, A_MAX = 21,
-};
+#define A_MAX (A_CLONE_UUID + 1)	/* larger ones are not looked at */
 
 struct text {
 	const u8 *p;

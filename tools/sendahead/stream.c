@@ -7,20 +7,6 @@
 
 enum { STREAM_HEADER, COMMAND, ATTRIBUTE, LENGTH, VALUE, LOST };
 
-/* Bytes of the heads: of a stream, of a command. */
-#define STREAM_HEAD 17
-#define COMMAND_HEAD 10
-
-enum {
-	C_SUBVOL = 1, C_SNAPSHOT = 2, C_MKFILE = 3, C_MKDIR = 4, C_SYMLINK = 8, C_WRITE = 15,
-	C_CLONE = 16, C_END = 21, C_UPDATE_EXTENT = 22, C_ENCODED_WRITE = 25,
-};
-
-enum {
-	A_UUID = 1, A_INO = 3, A_SIZE = 4, A_DATA = 19, A_CLONE_UUID = 20, A_CLONE_LEN = 24,
-	A_UNENCODED_FILE_LEN = 27,
-};
-
 static void expect(struct stream *stream, int state, u32 need)
 {
 	stream->state = state;

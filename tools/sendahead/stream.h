@@ -7,6 +7,24 @@
 
 #include "util.h"
 
+/* Bytes of the heads: of a stream, of a command. */
+#define STREAM_HEAD 17
+#define COMMAND_HEAD 10
+
+/* Commands and attributes that somebody here asks for, by the kernel's numbers. */
+enum {
+	C_SUBVOL = 1, C_SNAPSHOT = 2, C_MKFILE = 3, C_MKDIR = 4, C_SYMLINK = 8, C_RENAME = 9,
+	C_LINK = 10, C_RMDIR = 12, C_SET_XATTR = 13, C_REMOVE_XATTR = 14, C_WRITE = 15,
+	C_CLONE = 16, C_CHMOD = 18, C_END = 21, C_UPDATE_EXTENT = 22, C_FILEATTR = 24,
+	C_ENCODED_WRITE = 25,
+};
+
+enum {
+	A_UUID = 1, A_INO = 3, A_SIZE = 4, A_MODE = 5, A_RDEV = 8, A_XATTR_NAME = 13, A_PATH = 15,
+	A_PATH_TO = 16, A_PATH_LINK = 17, A_DATA = 19, A_CLONE_UUID = 20, A_CLONE_LEN = 24,
+	A_UNENCODED_FILE_LEN = 27,
+};
+
 /* What the stream has told of the subvolume it is at. */
 struct told {
 	u32 begun;		/* subvolumes that have begun */

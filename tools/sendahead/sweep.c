@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Leaves read into the kernel's cache: a search for its first key reads a leaf, and no
+ * other. So many at a time are asked for that a disk with heads can take its pick.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "courtesy.h"
+#include "search.h"
+#include "sweep.h"
+#include "threads.h"
+
+struct wanted {
+	u64 order;			/* on the disk */
+	u64 tree;
+	struct key key;			/* its first one */
+	u64 ino;
+};
+
+static void touch(size_t i, void *arg)
+{
+	struct sweep *sweep = arg;
+	struct stats *stats = &sweep->place->stats;
+	const struct wanted *wanted = &sweep->v[i];
+	struct search search = {
+		.tree = wanted->tree,
+		.min = wanted->key,
+		.max = wanted->key,
+		.nr = 1,
+	};
+	u64 memory[64];
+	struct items items = { .args = memory, .size = 256 };
+
+	courtesy_enter(i, 1);
+	if (wanted->ino && place_passed(sweep->subvolume, NONE, wanted->ino))
+		stats->leaves_passed++;
+	else if (search_run(sweep->disk->fd, &search, &items) && errno != EOVERFLOW)
+		stats->leaves_failed++;
+	else
+		stats->leaves++;
+	courtesy_leave();
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
+{
+	struct wanted wanted = { .tree = tree, .key = leaf->at.key, .ino = ino };
+
+	/* a chunk made since the beginning is not known: its leaves come first */
+	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
+	sweep->v = more(sweep->v, &sweep->room, sweep->n, sizeof(*sweep->v));
+	sweep->v[sweep->n++] = wanted;
+}
+
+void sweep_run(struct sweep *sweep)
+{
+	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_order);
+	parallel(sweep->threads, sweep->n, touch, sweep);
+	sweep->n = 0;
+}
