@@ -45,7 +45,8 @@ What is measured:
                         generation, exact; comma separated (default
                         off,stock,patched). Also searches: with patches/KERNEL/searches
                         only; program: build/sendahead instead of btrfs, at
-                        both ends, on the untouched kernel
+                        both ends, on the untouched kernel; program-send,
+                        program-receive: at one end only
   --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
@@ -72,8 +73,15 @@ The tree:
 The send:
   --samples N           repeat each cold send N times (default 1)
   --to null|file|receive  where the stream goes; receive: into btrfs receive on a
-                        second disk, and the result is compared with the source
+                        second disk, which is synced within the time that is
+                        told, and the result is compared with the source
   --receive-device DEV  that second disk when --device is given
+  --receive-rounds N    let that disk live through N increments before the first
+                        snapshot, each but the last deleted again (workloads that
+                        have rounds, which are N at least; not with --device)
+  --buffer SIZE         mbuffer of this size before btrfs receive; the program's
+                        own buffer of this size where that receives
+  --rate SIZE           bytes a second between the two, by pv: a slow network
   --no-data             btrfs send --no-data
   --compressed-data     btrfs send --compressed-data
   --beside reader|writer  time somebody else during each send: random reads of
@@ -155,6 +163,9 @@ faithful=0
 samples=1
 to=null
 receive_device=
+receive_rounds=0
+buffer=
+rate=
 no_data=0
 compressed_data=0
 beside=
@@ -253,6 +264,9 @@ while [[ $# -gt 0 ]]; do
 	--samples) need_number "$1" 1-1000 "${@:2}"; samples=$2; shift 2 ;;
 	--to) need "$@"; to=$2; shift 2 ;;
 	--receive-device) need "$@"; receive_device=$2; shift 2 ;;
+	--receive-rounds) need_number "$1" 1-1000 "${@:2}"; receive_rounds=$2; shift 2 ;;
+	--buffer) need "$@"; buffer=$2; shift 2 ;;
+	--rate) need "$@"; rate=$2; shift 2 ;;
 	--no-data) no_data=1; shift ;;
 	--compressed-data) compressed_data=1; shift ;;
 	--beside) need "$@"; beside=$2; shift 2 ;;
@@ -302,7 +316,7 @@ if [[ $clock == all ]]; then
 	[[ $instruction_ns =~ ^(0[.][1-9][0-9]{0,2}|[1-9]([.][0-9]{1,3})?)$ ]] ||
 		die "--processor takes desktop, nas or 0.1 to 9.999 ns, not '$processor'" 2
 	if [[ ($simulated == 0 && -n $device) || $kind != uml || $to == receive ||
-	      -n $beside || ,$variants, == *,program,* ]]; then
+	      -n $beside || $variants == *program* ]]; then
 		die "--clock all goes without --device, --kind, --to receive, --beside, program" 2
 	fi
 elif [[ -n $processor ]]; then
@@ -313,8 +327,16 @@ own_kernel=0
 if [[ $kind == host || (-n $device && $simulated == 0) ]]; then
 	own_kernel=1
 fi
-[[ $memory =~ ^[1-9][0-9]{0,5}[KMG]$ ]] ||
-	die "--memory takes a size such as 512M or 8G, not '$memory'" 2
+for option in memory buffer rate; do
+	[[ ${!option:-1M} =~ ^[1-9][0-9]{0,5}[KMG]$ ]] ||
+		die "--$option takes a size such as 512M or 8G, not '${!option}'" 2
+done
+if [[ $receive_rounds$buffer$rate != 0 ]]; then
+	[[ $to == receive ]] ||
+		die "--receive-rounds, --buffer and --rate go with --to receive" 2
+	[[ $receive_rounds == 0 || -z $device || $simulated == 1 ]] ||
+		die "--receive-rounds does not go with --device" 2
+fi
 case $format in
 table|json|tsv) ;;
 *) die "--format takes table, json or tsv, not '$format'" 2 ;;
@@ -426,6 +448,11 @@ deduplicated, not '${work[GENERATOR]:-}'" 2
 	done
 	if [[ ${work[GENERATOR]} == published && -z ${work[GROW]:-} ]]; then
 		work[GROW]=$((work[FILES] / 4))
+	fi
+	if [[ $receive_rounds -gt 0 ]]; then
+		[[ -n ${work[ROUNDS]:-} ]] ||
+			die "--receive-rounds needs a workload of rounds, $workload has none" 2
+		((work[ROUNDS] >= receive_rounds)) || work[ROUNDS]=$receive_rounds
 	fi
 	number='(0|[1-9][0-9]{0,5})([.][0-9]{1,6})?'
 	if [[ ! ${work[PACE]} =~ ^$number(-$number)?$ ]] ||
@@ -754,6 +781,32 @@ share_step() {
 	run sync --file-system "$mnt"
 }
 
+# One more increment for a backup disk; then only what that stands on is left.
+received=
+receive_round() {
+	local name=received$1 parent=() disk
+
+	[[ $receive_rounds -gt 0 && $1 -ge $((work[ROUNDS] - receive_rounds)) ]] || return 0
+	[[ -z $received ]] || parent=(-p "$mnt/$received")
+	if [[ $1 == "${work[ROUNDS]}" ]]; then
+		name=snap1
+	else
+		run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$name"
+	fi
+	if [[ $dry_run == 1 ]]; then
+		echo "btrfs send ${parent[*]} $mnt/$name | btrfs receive $receive_mnt"
+	else
+		btrfs send --quiet "${parent[@]}" "$mnt/$name" |
+			btrfs receive --quiet "$receive_mnt"
+	fi
+	for disk in "$mnt" "$receive_mnt"; do
+		[[ -z $received ]] || run_to /dev/null btrfs subvolume delete "$disk/$received"
+		# nothing of it is to be left to do when time counts
+		run_to /dev/null btrfs subvolume sync "$disk"
+	done
+	received=$name
+}
+
 build_published() {
 	create_files 0 "${work[FILES]}"
 	snapshot snap1
@@ -772,8 +825,10 @@ build_aged() {
 			run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/old$round"
 		fi
 		age_step "$round"
+		receive_round "$round"
 	done
 	snapshot snap1
+	receive_round "${work[ROUNDS]}"
 	age_step "${work[ROUNDS]}"
 	snapshot snap2
 }
@@ -790,8 +845,10 @@ build_rotated() {
 
 	for ((round = 0; round < work[ROUNDS]; round++)); do
 		rotate_step "$round"
+		receive_round "$round"
 	done
 	snapshot snap1
+	receive_round "${work[ROUNDS]}"
 	rotate_step "${work[ROUNDS]}"
 	snapshot snap2
 }
@@ -801,6 +858,12 @@ build_deduplicated() {
 	snapshot snap1
 	share_step 1
 	snapshot snap2
+}
+
+# An empty file system on the receiving disk.
+make_receiver() {
+	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard "$receive_device"
+	run mount --types btrfs "$receive_device" "$receive_mnt"
 }
 
 build_tree() {
@@ -813,8 +876,13 @@ build_tree() {
 	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${work[NODESIZE]}" \
 		--metadata dup "${uuid[@]}" "$device"
 	mount_bench "max_inline=${work[MAX_INLINE]}${work[COMPRESS]:+,compress=${work[COMPRESS]}}"
+	[[ $receive_rounds == 0 ]] || make_receiver
 	"build_${work[GENERATOR]}"
 	run umount "$mnt"
+	if [[ $receive_rounds -gt 0 ]]; then
+		run umount "$receive_mnt"
+		run "$scripts/rotdisk" save "$receive_disk" "$stage_dir/receive-disk"
+	fi
 	[[ $dry_run == 1 ]] || btrfs --version |
 		awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$stage_dir/btrfs-progs"
 	disk_timing on
@@ -875,11 +943,34 @@ to_sha256() {
 	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256"
 }
 
-to_receive() {
-	local receive=(btrfs receive)
+# What sends and what receives, in "sender" and "receiver".
+set_ends() {
+	sender=(btrfs send --quiet)
+	receiver=(btrfs receive --quiet)
+	[[ ! $stage_variant =~ ^program(-send)?$ ]] || sender=("$program" send --quiet)
+	if [[ $stage_variant =~ ^program(-receive)?$ ]]; then
+		receiver=("$program" receive --quiet ${buffer:+--buffer "$buffer"})
+	elif [[ -n $buffer ]]; then
+		receiver=(through mbuffer -q -m "$buffer" -- "${receiver[@]}")
+	fi
+	[[ -z $rate ]] || receiver=(through pv --quiet --rate-limit "$rate" -- "${receiver[@]}")
+	receiver+=("$receive_dir")
+}
 
-	[[ $stage_variant != program ]] || receive=("$program" receive)
-	tee >(to_sha256_signal) | "${receive[@]}" --quiet "$receive_mnt"
+# through COMMAND... -- COMMAND...: the one, piped into the other
+through() {
+	local first=()
+
+	while [[ $1 != -- ]]; do
+		first+=("$1")
+		shift
+	done
+	shift
+	"${first[@]}" | "$@"
+}
+
+to_receive() {
+	tee >(to_sha256_signal) | "${receiver[@]}"
 }
 
 # A process substitution is not waited for: it says itself when it is done.
@@ -939,9 +1030,10 @@ beside() {
 
 # The timed command. Sets start and end (ns).
 timed_send() {
-	local send=(btrfs send --quiet "${send_options[@]}") up now receiver=btrfs
+	local sender receiver send up now
 
-	[[ $stage_variant != program ]] || send=("$program" send --quiet "${send_options[@]}")
+	set_ends
+	send=("${sender[@]}" "${send_options[@]}")
 	if [[ $dry_run == 1 ]]; then
 		case $to$apart in
 		null1) printf '%q ' "${send[@]}"; echo '> /dev/null'
@@ -950,8 +1042,9 @@ timed_send() {
 		file*) printf '%q ' "${send[@]}" -f "$work_dir/stream"; echo
 			echo "sha256sum $work_dir/stream" ;;
 		receive*) printf '%q ' "${send[@]}"
-			[[ $stage_variant != program ]] || receiver=$program
-			printf '| tee >(sha256sum) | %q receive %q\n' "$receiver" "$receive_mnt" ;;
+			printf '| tee >(sha256sum) | '
+			printf '%q ' "${receiver[@]}" | sed 's/through //g; s/ -- / | /g'
+			printf '; sync --file-system %q\n' "$receive_mnt" ;;
 		esac
 		return
 	fi
@@ -968,7 +1061,8 @@ timed_send() {
 		to_sha256 < "$work_dir/stream"
 		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
 		rm "$work_dir/stream" ;;
-	receive*) "${send[@]}" | take_stream to_receive; end=$(now_ns) ;;
+	receive*) "${send[@]}" | take_stream to_receive; sync_start=$(now_ns)
+		sync --file-system "$receive_mnt"; end=$(now_ns) ;;
 	esac
 	beside end
 	[[ $own_kernel == 1 ]] || return 0
@@ -986,12 +1080,12 @@ compare_received() {
 	local snap=$1
 
 	run diff --recursive --no-dereference --brief --exclude=snap1 \
-		--exclude='old[0-9]*' \
-		"$mnt/$snap" "$receive_mnt/$snap" ||
+		--exclude='old[0-9]*' --exclude='received[0-9]*' \
+		"$mnt/$snap" "$receive_dir/$snap" ||
 		die "$snap differs after receive (variant $stage_variant)"
 	[[ $dry_run == 0 ]] || return 0
 	list_metadata "$mnt/$snap" > "$work_dir/sent"
-	list_metadata "$receive_mnt/$snap" > "$work_dir/received"
+	list_metadata "$receive_dir/$snap" > "$work_dir/received"
 	cmp "$work_dir/sent" "$work_dir/received" ||
 		die "names, modes or times of $snap differ after receive (variant $stage_variant)"
 }
@@ -999,8 +1093,8 @@ compare_received() {
 # Without the time of the snapshot's own directory: a stream makes each file under a
 # temporary name there and tells its time before the last of them.
 list_metadata() {
-	(cd "$1" && find . '(' -path ./snap1 -o -path './old[0-9]*' ')' -prune \
-		-o -path . -printf '%p %y %m %U %G\n' \
+	(cd "$1" && find . '(' -path ./snap1 -o -path './old[0-9]*' -o -path './received[0-9]*' \
+		')' -prune -o -path . -printf '%p %y %m %U %G\n' \
 		-o -type d -printf '%p %y %m %U %G %T@\n' \
 		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
@@ -1023,9 +1117,52 @@ prefetch_counters() {
 			map({(.[0]): (.[1] | tonumber)}) | add'
 }
 
+# counters_json WHICH FILE: those of the simulated disk whose operation matches, as an object.
+counters_json() {
+	awk -F '\t' -v which="$1" '
+		NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+		$1 ~ which {
+			requests += $column["requests"]; sectors += $column["sectors"]
+			hits += $column["hits"]; seek += $column["seek_ns"]
+			rotation += $column["rotation_ns"]
+			transfer += $column["transfer_ns"]
+		}
+		END {
+			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,",
+				requests, sectors, hits
+			printf "\"seek_ns\":%.0f,\"rotation_ns\":%.0f,", seek, rotation
+			printf "\"transfer_ns\":%.0f}", transfer
+		}' "$2"
+}
+
+# What the receiving disk did, as an object of reads and writes, with its trace.
+receiving_json() {
+	local file=trace/$1-receiving.tsv.gz
+
+	"$scripts/rotdisk" counters "$receive_disk" > "$work_dir/counters"
+	"$scripts/rotdisk" trace "$receive_disk" off
+	if [[ $trace == 1 ]]; then
+		mkdir --parents "$stage_dir/trace"
+		"$scripts/rotdisk" trace "$receive_disk" show | gzip --no-name > "$stage_dir/$file"
+	else
+		file=
+	fi
+	jq --null-input --compact-output --arg trace "$file" \
+		--argjson reads "$(counters_json ^read_ "$work_dir/counters")" \
+		--argjson writes "$(counters_json '^(write|flush)' "$work_dir/counters")" \
+		'{$reads, $writes, trace: (if $trace == "" then null else $trace end)}'
+}
+
+# Begin to watch a simulated disk.
+watch_disk() {
+	run "$scripts/rotdisk" trace "$1" clear
+	run "$scripts/rotdisk" trace "$1" on
+	run "$scripts/rotdisk" counters "$1" --reset
+}
+
 one_send() {
 	local which=$1 sample=$2 processor=null trace_file=null counters before after prefetch
-	local start=0 end=0 send_options=() beside_times=
+	local start=0 end=0 sync_start='' send_options=() beside_times='' receiving=null
 
 	[[ $no_data == 0 ]] || send_options+=(--no-data)
 	[[ $compressed_data == 0 ]] || send_options+=(--proto 2 --compressed-data)
@@ -1037,14 +1174,15 @@ one_send() {
 	note "$stage_variant: $which send, sample $sample of $samples"
 	make_cold
 	if [[ $simulated == 1 ]]; then
-		run "$scripts/rotdisk" trace "$disk" clear
-		run "$scripts/rotdisk" trace "$disk" on
-		run "$scripts/rotdisk" counters "$disk" --reset
+		watch_disk "$disk"
+		[[ $to != receive ]] || watch_disk "$receive_disk"
 	fi
 	[[ $dry_run == 1 ]] || before=$(disk_stat)
 	timed_send
 	[[ $dry_run == 1 ]] || after=$(disk_stat)
 	if [[ $simulated == 1 ]]; then
+		[[ $to$dry_run != receive0 ]] ||
+			receiving=$(receiving_json "$stage_variant-$which-$sample")
 		run_to "$work_dir/counters" "$scripts/rotdisk" counters "$disk"
 		run "$scripts/rotdisk" trace "$disk" off
 	fi
@@ -1066,20 +1204,7 @@ one_send() {
 	wait_for_file "$work_dir/sha256"
 	wait_for_file "$work_dir/bytes"
 	if [[ $simulated == 1 ]]; then
-		counters=$(awk -F '\t' '
-			NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-			$1 ~ /^read_/ {
-				requests += $column["requests"]; sectors += $column["sectors"]
-				hits += $column["hits"]; seek += $column["seek_ns"]
-				rotation += $column["rotation_ns"]
-				transfer += $column["transfer_ns"]
-			}
-			END {
-				printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,",
-					requests, sectors, hits
-				printf "\"seek_ns\":%.0f,\"rotation_ns\":%.0f,", seek, rotation
-				printf "\"transfer_ns\":%.0f}", transfer
-			}' "$work_dir/counters")
+		counters=$(counters_json ^read_ "$work_dir/counters")
 		if [[ $trace == 1 ]]; then
 			mkdir --parents "$stage_dir/trace"
 			trace_file=trace/$stage_variant-$which-$sample.tsv.gz
@@ -1104,21 +1229,23 @@ one_send() {
 		--arg sha256 "$(cat "$work_dir/sha256")" \
 		--argjson counters "$counters" --argjson trace "$trace_file" \
 		--argjson prefetch "$prefetch" --arg processor "$processor" \
-		--argjson beside "${beside_times:-null}" '
+		--argjson beside "${beside_times:-null}" --argjson sync "${sync_start:-null}" \
+		--argjson receiving "$receiving" '
 		def ns: tonumber? * 1000000000 | round;
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
 		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $prefetch,
 		 user_ns: ($processor | split(" ")[0] | ns // null),
 		 system_ns: ($processor | split(" ")[1] | ns // null)} +
-		if $beside then {$beside} else {} end' \
+		if $beside then {$beside} else {} end +
+		if $sync then {sync_ns: ($finish - $sync), $receiving} else {} end' \
 		>> "$stage_dir/samples.jsonl"
 }
 
 # Which kernel a variant is measured with.
 variant_kernel() {
 	case $1 in
-	stock|program) echo stock ;;
+	stock|program*) echo stock ;;
 	searches) echo searches ;;
 	*) echo patched ;;
 	esac
@@ -1128,7 +1255,7 @@ variant_kernel() {
 variant_mode() {
 	case $1 in
 	stock|searches|patched) ;;
-	program) [[ ! -e $module/send_prefetch ]] || echo off ;;
+	program*) [[ ! -e $module/send_prefetch ]] || echo off ;;
 	*) echo "$1" ;;
 	esac
 }
@@ -1137,6 +1264,7 @@ variant_mode() {
 
 work_dir=
 receive_mnt=
+receive_dir=
 # Does the checksum of the stream come from a send of its own?
 apart=$faithful
 [[ $clock != all ]] || apart=1
@@ -1149,6 +1277,7 @@ stage_setup() {
 	fi
 	mnt=$work_dir/bench
 	receive_mnt=$work_dir/receive
+	receive_dir=$receive_mnt
 	mkdir "$mnt" "$receive_mnt"
 	if [[ $simulated == 1 ]]; then
 		make_simulated_disks
@@ -1185,19 +1314,38 @@ stage_measure() {
 	check_variant "$mode"
 	mount_bench
 	for ((sample = 1; sample <= samples; sample++)); do
-		if [[ $to == receive ]]; then
-			disk_timing off
-			run_to /dev/null mkfs.btrfs --force --quiet --nodiscard "$receive_device"
-			run mount --types btrfs "$receive_device" "$receive_mnt"
-			disk_timing on
-		fi
+		ready_receiver full
 		one_send full "$sample"
+		ready_receiver incremental
 		one_send incremental "$sample"
 		if [[ $to == receive ]]; then
 			run umount "$receive_mnt"
 		fi
 	done
 	run umount "$mnt"
+}
+
+# The receiving disk as it is to be before a send: empty before the full one, or after its
+# rounds before each; the full one goes beside what the rounds have left.
+ready_receiver() {
+	[[ $to == receive ]] || return 0
+	receive_dir=$receive_mnt
+	[[ $receive_rounds -gt 0 || $1 == full ]] || return 0
+	disk_timing off
+	if [[ $receive_rounds == 0 ]]; then
+		make_receiver
+	else
+		[[ $1 == full ]] || run umount "$receive_mnt"
+		run "$scripts/rotdisk" load "$receive_disk" "$stage_dir/receive-disk"
+		run blockdev --flushbufs "$receive_device"
+		run mount --types btrfs "$receive_device" "$receive_mnt"
+		if [[ $1 == full ]]; then
+			receive_dir+=/full
+			run mkdir "$receive_dir"
+			run sync --file-system "$receive_mnt"
+		fi
+	fi
+	disk_timing on
 }
 
 # Of sends that find all of the tree in memory, in a machine whose clock counts.
@@ -1271,7 +1419,7 @@ check_variant() {
 	fi
 	case $stage_variant in
 	stock|searches) [[ $is == none ]] ;;
-	program) [[ $is == none || $is == off ]] ;;
+	program*) [[ $is == none || $is == off ]] ;;
 	patched) [[ $is != none ]] ;;
 	*) [[ $is == "$1" ]] ;;
 	esac ||
@@ -1383,7 +1531,8 @@ if [[ $own_kernel == 1 && -z $variants ]]; then
 	[[ ! -e $module/send_prefetch ]] || variants=off,generation,patched
 	[[ ! -x $program || $kind != host ]] || variants+=,program
 fi
-known_variants=(off stock searches patched generation exact program)
+known_variants=(off stock searches patched generation exact program program-send
+	program-receive)
 [[ $variants != *[[:cntrl:]]* ]] ||
 	die "--variants takes ${known_variants[*]}, not '$variants'" 2
 IFS=, read -r -a variant_list <<< "$variants"
@@ -1391,7 +1540,7 @@ IFS=, read -r -a variant_list <<< "$variants"
 for variant in "${variant_list[@]}"; do
 	[[ " ${known_variants[*]} " == *" $variant "* ]] ||
 		die "--variants takes ${known_variants[*]}, not '$variant'" 2
-	[[ $variant != program || $dry_run == 1 || -x $top/build/sendahead ]] ||
+	[[ $variant != program* || $dry_run == 1 || -x $top/build/sendahead ]] ||
 		die "no program to measure: make program builds build/sendahead" 77
 	[[ $(printf '%s\n' "${variant_list[@]}" | grep --count --line-regexp "$variant") == 1 ]] ||
 		die "--variants names $variant twice" 2
@@ -1662,7 +1811,7 @@ if [[ $trace == 1 && -f $partial/disk ]]; then
 		rm "$partial/classes.tsv"
 	fi
 fi
-rm -f "$partial"/{disk,slow.conf} "$partial"/fio-*.json
+rm -f "$partial"/{disk,receive-disk,slow.conf} "$partial"/fio-*.json
 
 # What was measured, and with what.
 kernels_json() {
@@ -1749,6 +1898,8 @@ write_env() {
 		--arg module_parameters "${parameters[*]}" --arg memory "$memory" \
 		--arg tree_kernel "$tree_kernel" --argjson processors "$(nproc)" \
 		--arg clock "$clock" --argjson instruction_ns "$instruction_ns" \
+		--argjson receive_rounds "$receive_rounds" --arg buffer "$buffer" \
+		--arg rate "$rate" \
 		--argjson own "$([[ $own_kernel == 1 ]] && echo true || echo false)" \
 		--rawfile skipped <(cat "$partial/skipped" 2>/dev/null) '
 		{$run, $date, $commit, $dirty, $lane, $source,
@@ -1770,7 +1921,10 @@ write_env() {
 		 memory: (if $own then null else $memory end),
 		 tree_kernel: (if $own then null else $tree_kernel end),
 		 processors: (if $own then $processors else null end), real_time: $own,
-		 clock: (if $own then null else $clock end), instruction_ns: $instruction_ns,
+		 clock: (if $own then null else $clock end), $instruction_ns,
+		 receive_rounds: (if $to == "receive" then $receive_rounds else null end),
+		 buffer: (if $buffer == "" then null else $buffer end),
+		 rate: (if $rate == "" then null else $rate end),
 		 module_parameters: ($module_parameters | split(" ")),
 		 skipped: ($skipped | split("\n") | map(select(length > 0)))}' > "$partial/env.json"
 }

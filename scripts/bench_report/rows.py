@@ -72,6 +72,18 @@ def prefetch_counts(samples):
     return {name: median(s["prefetch"].get(name) for s in samples) for name in samples[0]["prefetch"]}
 
 
+def receiving_facts(disks):
+    """What the receiving disk read and wrote, medians; None if there was none."""
+    if not disks:
+        return None
+    facts = {}
+    for kind in ("reads", "writes"):
+        did = {key: median(disk[kind][key] for disk in disks) for key in disks[0][kind]}
+        facts |= {kind: did["requests"], f"{kind}_bytes": did["sectors"] * SECTOR,
+                  f"{kind}_busy_ns": did["seek_ns"] + did["rotation_ns"] + did["transfer_ns"]}
+    return facts
+
+
 def make_row(run, send, variant, floor):
     """All numbers of one send and variant, except those relative to others."""
     samples = run.of(send, variant)
@@ -101,6 +113,8 @@ def make_row(run, send, variant, floor):
         "first_byte_ns": middle["first_byte_ns"], "stream_bytes": middle["stream_bytes"],
         "stream_sha256": samples[0]["stream_sha256"],
         "user_ns": middle["user_ns"], "system_ns": middle["system_ns"],
+        "sync_ns": median(s.get("sync_ns") for s in samples),
+        "receiving": receiving_facts([s["receiving"] for s in samples if s.get("receiving")]),
         "prefetch": prefetch_counts(samples),
         "gap_median_bytes": facts["gap_median_bytes"], "gap_histogram": facts["gap_histogram"],
     } | ({"beside": {key: beside[0][key] if key == "kind" else median(b.get(key) for b in beside)

@@ -7,7 +7,7 @@ A table is (title, headings, rows of cells); a cell is a text or (text, style).
 from bench_report.header import describe, differences
 from bench_report.numbers import (change, count, mebibytes, milliseconds, millions, percent,
                                   seconds, size, times)
-from bench_report.rows import find_row
+from bench_report.rows import find_row, ratio
 from bench_report.runs import SENDS
 from bench_report.traces import GAP_FAR, GAP_NEAR, gap_summary
 
@@ -23,6 +23,9 @@ def time_table(rows):
     processor = any(row["user_ns"] is not None for row in rows)
     if processor:
         headings[6:6] = ["user s", "system s"]
+    synced = any(row["sync_ns"] is not None for row in rows)
+    if synced:
+        headings[6:6] = ["of it sync s"]
     cells = []
     for row in rows:
         cells.append([
@@ -33,6 +36,8 @@ def time_table(rows):
             seconds(row["floor_ns"]), times(row["ratio_to_floor"]), seconds(row["first_byte_ns"])])
         if processor:
             cells[-1][6:6] = [seconds(row["user_ns"]), seconds(row["system_ns"])]
+        if synced:
+            cells[-1][6:6] = [seconds(row["sync_ns"])]
     return ("elapsed time", headings, cells)
 
 
@@ -48,6 +53,20 @@ def disk_table(rows):
             count(row["hits"]), percent(row["seek_share"]), percent(row["rotation_share"]),
             percent(row["transfer_share"]), percent(row["busy_share"])])
     return ("what the disk did", headings, cells)
+
+
+def receiving_table(rows):
+    """What the disk did that the stream was received on; None if there was none."""
+    headings = ["send", "variant", "reads", "MiB", "busy", "writes", "MiB", "busy"]
+    cells = []
+    for row in rows:
+        if row["receiving"]:
+            cells.append([row["send"], row["variant"]])
+            for kind in ("reads", "writes"):
+                did = row["receiving"]
+                cells[-1] += [count(did[kind]), mebibytes(did[f"{kind}_bytes"]),
+                              percent(ratio(did[f"{kind}_busy_ns"], row["elapsed_ns"]))]
+    return ("what the receiving disk did", headings, cells) if cells else None
 
 
 def beside_table(rows):
@@ -209,8 +228,8 @@ def report(runs, rows):
     """Everything that table and html show: headers, tables, notes."""
     headers = [describe(run) for run in runs]
     if len(runs) == 1:
-        tables = [time_table(rows), beside_table(rows), disk_table(rows), class_table(rows), prefetch_table(rows),
-                  gap_table(rows)]
+        tables = [time_table(rows), beside_table(rows), disk_table(rows), receiving_table(rows),
+                  class_table(rows), prefetch_table(rows), gap_table(rows)]
         return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
     for title, header in zip(run_titles(runs), headers):
         if title != header[0][1][0]:
