@@ -132,6 +132,16 @@ patch_names() {
 		--expression='/^$/d' "$series"
 }
 
+# Of these, those of the series itself, and those of another that it stands on: named with
+# their folder.
+own_patches() {
+	patch_names "$1" | sed '/\//d'
+}
+
+base_patches() {
+	patch_names "$1" | sed '/\//!d'
+}
+
 # Print the files a patch speaks of.
 files_of_patch() {
 	awk '
@@ -151,17 +161,21 @@ our_files() {
 		(cd "$top" && find fs/btrfs -type f -name '*.[ch]' | sort)
 }
 
-# Print a series file for the patches in a folder: what is said before a patch stays
-# before it, or before the new one in its place.
+# Print a series file for the patches in a folder: what is said before a patch, and what
+# the series stands on, stays before it, or before the new one in its place.
 new_series() {
 	local series="$1" patches="$2"
 
 	(cd "$patches" && ls) | awk '
 	{ short = $1; sub(/^[0-9]*-/, "", short) }
-	FILENAME != "-" && !/^[^#]*\.patch/ { text = text $0 "\n"; next }
+	FILENAME != "-" && (!/^[^#]*\.patch/ || /^[^#]*\//) { text = text $0 "\n"; next }
 	FILENAME != "-" { old[++n] = short; said[n] = text; at[short] = n; text = ""; next }
 	{ name[++m] = $1; new[m] = short; is[short] = 1 }
 	END {
+		if (!n) {
+			printf "%s", text
+			text = ""
+		}
 		for (i = 1; i <= m; i++) {
 			place = at[new[i]]
 			if (!place && done < n && !is[old[done + 1]])
