@@ -168,10 +168,12 @@ new_series() {
 
 	(cd "$patches" && ls) | awk '
 	{ short = $1; sub(/^[0-9]*-/, "", short) }
-	FILENAME != "-" && (!/^[^#]*\.patch/ || /^[^#]*\//) { text = text $0 "\n"; next }
+	FILENAME != "-" && /^[^#]*\// { base = base text $0 "\n"; text = ""; next }
+	FILENAME != "-" && !/^[^#]*\.patch/ { text = text $0 "\n"; next }
 	FILENAME != "-" { old[++n] = short; said[n] = text; at[short] = n; text = ""; next }
 	{ name[++m] = $1; new[m] = short; is[short] = 1 }
 	END {
+		printf "%s", base
 		if (!n) {
 			printf "%s", text
 			text = ""

@@ -331,6 +331,7 @@ for option in memory buffer rate; do
 	[[ ${!option:-1M} =~ ^[1-9][0-9]{0,5}[KMG]$ ]] ||
 		die "--$option takes a size such as 512M or 8G, not '${!option}'" 2
 done
+[[ ! $buffer =~ K$ || ${buffer%K} -ge 1024 ]] || die "--buffer takes 1M at least, not '$buffer'" 2
 if [[ $receive_rounds$buffer$rate != 0 ]]; then
 	[[ $to == receive ]] ||
 		die "--receive-rounds, --buffer and --rate go with --to receive" 2
@@ -450,7 +451,7 @@ deduplicated, not '${work[GENERATOR]:-}'" 2
 		work[GROW]=$((work[FILES] / 4))
 	fi
 	if [[ $receive_rounds -gt 0 ]]; then
-		[[ -n ${work[ROUNDS]:-} ]] ||
+		[[ ${work[GENERATOR]} =~ ^(aged|rotated)$ ]] ||
 			die "--receive-rounds needs a workload of rounds, $workload has none" 2
 		((work[ROUNDS] >= receive_rounds)) || work[ROUNDS]=$receive_rounds
 	fi
@@ -515,8 +516,8 @@ make_simulated_disks() {
 
 	[[ $clock$stage != allmeasure ]] || options=("$stage_dir/slow.conf")
 	if [[ $kind == host ]]; then
-		disk+=-$SENDAHEAD_RUN
-		receive_disk+=-$SENDAHEAD_RUN
+		disk+=-${SENDAHEAD_RUN:-RUN}
+		receive_disk+=-${SENDAHEAD_RUN:-RUN}
 		options+=(--fuse)
 	fi
 	device=$(run "$scripts/rotdisk" create "$disk" "${options[@]}")
@@ -1139,6 +1140,7 @@ counters_json() {
 receiving_json() {
 	local file=trace/$1-receiving.tsv.gz
 
+	set -e # a command substitution does not have it
 	"$scripts/rotdisk" counters "$receive_disk" > "$work_dir/counters"
 	"$scripts/rotdisk" trace "$receive_disk" off
 	if [[ $trace == 1 ]]; then
@@ -1590,7 +1592,8 @@ show_progress() {
 check_programs() {
 	local name missing=()
 
-	for name in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs awk; do
+	for name in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs awk ${buffer:+mbuffer} \
+		${rate:+pv}; do
 		type -P "$name" > /dev/null || missing+=("$name")
 	done
 	[[ ${#missing[@]} -eq 0 ]] ||
