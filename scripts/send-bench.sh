@@ -1136,23 +1136,32 @@ counters_json() {
 		}' "$2"
 }
 
-# What the receiving disk did, as an object of reads and writes, with its trace.
-receiving_json() {
-	local file=trace/$1-receiving.tsv.gz
+# keep_trace DISK NAME: prints the file as JSON, or null where none is kept.
+keep_trace() {
+	local file=trace/$2.tsv.gz
 
 	set -e # a command substitution does not have it
+	if [[ $trace == 0 ]]; then
+		echo null
+		return
+	fi
+	mkdir --parents "$stage_dir/trace"
+	"$scripts/rotdisk" trace "$1" show | gzip --no-name > "$stage_dir/$file"
+	echo "\"$file\""
+}
+
+# What the receiving disk did, as an object of reads and writes, with its trace.
+receiving_json() {
+	local file
+
+	set -e # as above
 	"$scripts/rotdisk" counters "$receive_disk" > "$work_dir/counters"
 	"$scripts/rotdisk" trace "$receive_disk" off
-	if [[ $trace == 1 ]]; then
-		mkdir --parents "$stage_dir/trace"
-		"$scripts/rotdisk" trace "$receive_disk" show | gzip --no-name > "$stage_dir/$file"
-	else
-		file=
-	fi
-	jq --null-input --compact-output --arg trace "$file" \
+	file=$(keep_trace "$receive_disk" "$1-receiving")
+	jq --null-input --compact-output --argjson trace "$file" \
 		--argjson reads "$(counters_json ^read_ "$work_dir/counters")" \
 		--argjson writes "$(counters_json '^(write|flush)' "$work_dir/counters")" \
-		'{$reads, $writes, trace: (if $trace == "" then null else $trace end)}'
+		'{$reads, $writes, $trace}'
 }
 
 # Begin to watch a simulated disk.
@@ -1207,13 +1216,7 @@ one_send() {
 	wait_for_file "$work_dir/bytes"
 	if [[ $simulated == 1 ]]; then
 		counters=$(counters_json ^read_ "$work_dir/counters")
-		if [[ $trace == 1 ]]; then
-			mkdir --parents "$stage_dir/trace"
-			trace_file=trace/$stage_variant-$which-$sample.tsv.gz
-			"$scripts/rotdisk" trace "$disk" show |
-				gzip --no-name > "$stage_dir/$trace_file"
-			trace_file=\"$trace_file\"
-		fi
+		trace_file=$(keep_trace "$disk" "$stage_variant-$which-$sample")
 	else
 		counters=$(awk -v before="$before" -v after="$after" 'BEGIN {
 			split(before, b, " "); split(after, a, " ")
