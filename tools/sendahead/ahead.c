@@ -754,7 +754,7 @@ static void read_subvolume(struct ahead *ahead)
 		return;
 	if (!ahead->disk.nodesize) {
 		disk_open(&ahead->disk, ahead->root.fd);
-		courtesy_init(&ahead->disk, ahead->place);
+		courtesy_init(&ahead->disk, ahead->place, 0);
 		set_limits(ahead);
 	}
 	ahead->disk.fd = ahead->root.fd;

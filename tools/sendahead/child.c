@@ -275,6 +275,7 @@ void child_start(char **command, int fd, int as)
 		fprintf(stderr, "sendahead: cannot start a process: %m\n");
 		exit(1);
 	}
+	place_tell_sender(child);
 	forward_signals();
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
@@ -359,7 +360,6 @@ int child_run(const struct options *options, int follow)
 			   SEEK_END : SEEK_CUR);
 	}
 	child_start(options->command, fds[1], STDOUT_FILENO);
-	place_tell_sender(child);
 	sigpipe = signal(SIGPIPE, SIG_IGN);
 	if (target == THROUGH) {
 		close(fds[1]);

@@ -16,6 +16,7 @@
 #include <linux/btrfs_tree.h>
 
 #include "coming.h"
+#include "courtesy.h"
 #include "limits.h"
 #include "search.h"
 #include "sweep.h"
@@ -102,8 +103,10 @@ static void look_up(size_t i, void *arg)
 	struct coming *coming = arg;
 	struct stat stat;
 
+	courtesy_enter(i + 1, 1);
 	/* where it is to be made, nothing is found: so it is known where */
 	fstatat(coming->parent, coming->paths[i], &stat, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
+	courtesy_leave();
 	coming->place->stats.paths++;
 }
 
@@ -117,6 +120,7 @@ static void look_up_all(struct coming *coming)
 	if (!coming->leaves && coming->touched >= FEW) {
 		if (!coming->disk.nodesize) {
 			disk_open(&coming->disk, coming->fd);
+			courtesy_init(&coming->disk, coming->place, 1);
 			coming->most = min_u64(limits_memory() / SHARE, LIMIT) / coming->disk.nodesize;
 		}
 		coming->leaves = want_tree(coming, coming->tree, coming->most);

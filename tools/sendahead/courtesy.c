@@ -8,7 +8,9 @@
  * milliseconds of its work: no request of a batch is made before the one before has been
  * read, and whoever waits by then is the next. A disk of our own is kept as busy as it
  * can be; it is only left to fall idle now and then, to see whether somebody else was
- * there: all that the disks have done, less what we and the send have read.
+ * there: all that the disks have done, less what we and the send have read. Beside a
+ * receive that is all they have read, less what the kernel has for it: what is written
+ * is nobody's by name.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,6 +38,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
 static struct place *place;
+static int receives;
 static char *stats[DISKS];		/* files of sysfs */
 static u32 nr_stats;
 static u32 under_way, admitted;		/* of this batch */
@@ -47,6 +50,7 @@ static u64 begun;			/* the batch */
 static u64 looked, seen;		/* when, and when others were there last */
 static u64 sure;			/* that they are somebody */
 static int64_t others, others_all;	/* sectors that they had, at the least; of all disks */
+static int64_t by_kernel;		/* that it has read for the receive */
 
 static u64 now(void)
 {
@@ -110,7 +114,7 @@ static int read_by(pid_t pid, int64_t *sectors, int written)
 	return 0;
 }
 
-void courtesy_init(const struct disk *disk, struct place *of)
+void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
 {
 	int64_t sectors;
 	size_t i;
@@ -128,6 +132,7 @@ void courtesy_init(const struct disk *disk, struct place *of)
 		add_disks(path, 0);
 	}
 	place = of;
+	receives = for_receive;
 	asked = nr_stats > 0;
 }
 
@@ -150,7 +155,7 @@ static struct done count(void)
 		if (fscanf(file, "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1], &w[0],
 			   &w[1], &n) == 5) {
 			done.requests += r[0] + w[0];
-			done.sectors += r[1] + w[1];
+			done.sectors += r[1] + (receives ? 0 : w[1]);
 			done.under_way += n;
 		}
 		fclose(file);
@@ -158,7 +163,24 @@ static struct done count(void)
 	return done;
 }
 
-/* Sectors that all other processes have read and written, of any disk. */
+/* A thread of the kernel that does what others have asked for: writes, commits. */
+static int is_worker(pid_t pid)
+{
+	char path[40], name[20] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(name, sizeof(name), file))
+			name[0] = 0;
+		fclose(file);
+	}
+	return !strncmp(name, "kworker/", 8) || !strcmp(name, "btrfs-transacti\n") ||
+		!strcmp(name, "btrfs-cleaner\n");
+}
+
+/* Sectors that all other processes have read and written, of any disk; sets @by_kernel. */
 static int64_t read_by_all(void)
 {
 	pid_t sender = atomic_load(&place->sender), pid;
@@ -166,10 +188,13 @@ static int64_t read_by_all(void)
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
 
+	by_kernel = 0;
 	while (proc && (entry = readdir(proc))) {
 		pid = atoi(entry->d_name);
-		if (pid > 0 && pid != getpid() && pid != sender && !read_by(pid, &sectors, 1))
-			sum += sectors;
+		if (pid <= 0 || pid == getpid() || pid == sender ||
+		    read_by(pid, &sectors, !receives))
+			continue;
+		*(receives && is_worker(pid) ? &by_kernel : &sum) += sectors;
 	}
 	if (proc)
 		closedir(proc);
@@ -184,7 +209,7 @@ static int count_others(int64_t *sectors)
 
 	if (read_by(getpid(), &ours, 0) || (!place->alone && read_by(sender, &sent, 0)))
 		return -1;
-	*sectors = done - ours - sent;
+	*sectors = done - ours - sent - by_kernel;
 	return 0;
 }
 
@@ -210,19 +235,20 @@ static void give_way(void)
  */
 static void look(u64 time)
 {
-	int64_t sectors, all;
+	int64_t sectors, all, kernel = by_kernel;
 
 	if (count_others(&sectors))
 		return;
 	if (!looked) {
-		others = sectors;
 		others_all = read_by_all();
+		others = sectors -= by_kernel;
 		seen = time - HOLD + FIRST;
 	}
 	looked = time;
 	if (sectors > others && time - sure > HOLD / 2) {
 		all = read_by_all();
-		if (all > others_all)
+		sectors -= by_kernel - kernel;
+		if (all > others_all && sectors > others)
 			sure = time;
 		others_all = all;
 	}

@@ -111,7 +111,8 @@ static pid_t begin(const char *name)
 	return 0;
 }
 
-static pid_t start_ahead(void)
+/* Before a send, or a receive with its stream in @queue. */
+static pid_t start_ahead(const struct queue *queue)
 {
 	pid_t pid = begin("sendahead-read");
 
@@ -119,7 +120,10 @@ static pid_t start_ahead(void)
 		return pid;
 	if (options.nice)
 		be_nice();
-	ahead(&options, place);
+	if (queue)
+		coming(&options, queue, place);
+	else
+		ahead(&options, place);
 	_exit(0);
 }
 
@@ -200,7 +204,7 @@ static int send(int argc, char **argv)
 		return status;
 	place = place_init();
 	why = place ? why_not() : "no memory";
-	if (!why && (pid = start_ahead()) < 0)
+	if (!why && (pid = start_ahead(NULL)) < 0)
 		why = "no process can be started";
 	if (why)
 		tell(why);
@@ -218,16 +222,6 @@ static int send(int argc, char **argv)
 	return end_as(status);
 }
 
-static pid_t start_coming(const struct queue *queue)
-{
-	pid_t pid = begin("sendahead-read");
-
-	if (pid)
-		return pid;
-	coming(&options, queue, place);
-	_exit(0);
-}
-
 static int receive(int argc, char **argv)
 {
 	int status = receive_options(&options, argc, argv);
@@ -241,7 +235,7 @@ static int receive(int argc, char **argv)
 	if (queue && !options.no_ahead && geteuid())
 		tell("this needs root");
 	else if (queue && !options.no_ahead && (place = place_init()))
-		pid = start_coming(queue);
+		pid = start_ahead(queue);
 	status = receive_run(&options, queue, &received);
 	if (pid > 0)
 		end_ahead(pid);

@@ -25,12 +25,13 @@
 #define BUFFER_SHARE 4			/* of the memory that can be had */
 #define PATIENCE_MS 100			/* that a command waits for the next one */
 
-enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, JSON, DUMP, OTHER };
+enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, NICE, JSON, DUMP, OTHER };
 
 static const struct option long_options[] = {
 	{ "buffer", required_argument, NULL, BUFFER_SIZE },
 	{ "unchanged", no_argument, NULL, UNCHANGED },
 	{ "no-ahead", no_argument, NULL, NO_AHEAD },
+	{ "nice", no_argument, NULL, NICE },
 	{ "json", optional_argument, NULL, JSON },
 	/* those of btrfs receive */
 	{ "max-errors", required_argument, NULL, 'E' },
@@ -53,6 +54,9 @@ static int take(struct options *options, int option, char *value)
 		break;
 	case NO_AHEAD:
 		options->no_ahead = 1;
+		break;
+	case NICE:
+		options->nice = 1;
 		break;
 	case JSON:
 		options->json = 1;

@@ -75,6 +75,7 @@ static void print_received(FILE *file, const struct received *received, struct p
 		{ "nodes", stats->nodes },
 		{ "leaves", stats->leaves },
 		{ "leaves_failed", stats->leaves_failed },
+		{ "others_seen", stats->others },
 	};
 
 	stats->why[sizeof(stats->why) - 1] = 0;
