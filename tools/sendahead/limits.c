@@ -25,13 +25,19 @@ static u64 number_in(const char *path, const char *format, u64 otherwise)
 /* What a control group may have. */
 static u64 limit_of(const char *group)
 {
-	char path[PATH_MAX + 40];
-	u64 max;
+	static const char *const files[] = {
+		"/sys/fs/cgroup%s/memory.max", "/sys/fs/cgroup%s/memory.high",
+		"/sys/fs/cgroup/memory%s/memory.limit_in_bytes",
+	};
+	char path[PATH_MAX + 60];
+	u64 limit = NONE;
+	size_t i;
 
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", group);
-	max = number_in(path, "%llu", NONE);
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.high", group);
-	return min_u64(max, number_in(path, "%llu", NONE));
+	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(path, sizeof(path), files[i], group);
+		limit = min_u64(limit, number_in(path, "%llu", NONE));
+	}
+	return limit;
 }
 
 u64 limits_memory(void)
@@ -42,16 +48,17 @@ u64 limits_memory(void)
 			      0) << 10;
 
 	while (file && fgets(line, sizeof(line), file)) {
-		char *group = line + 3, *slash;
+		/* version 2, or 1 */
+		char *group = strstr(line, strncmp(line, "0::", 3) ? ":memory:/" : "/"), *slash;
 
-		if (strncmp(line, "0::", 3))
+		if (!group)
 			continue;
+		group += strcspn(group, "/");
 		group[strcspn(group, "\n")] = 0;
 		while ((slash = strrchr(group, '/'))) {
 			limit = min_u64(limit, limit_of(group));
 			*slash = 0;
 		}
-		break;
 	}
 	if (file)
 		fclose(file);
