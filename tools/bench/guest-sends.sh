@@ -1,0 +1,314 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# The timed sends of the guest: both ends, who is beside them, and what is told of each.
+# shellcheck disable=SC2154 # the guest sets job, top, dir, mnt, disks and the variant
+
+readonly program=$top/build/sendahead
+
+# Where the stream goes. Standard input is the stream; leaves its checksum,
+# length and the time of its first byte in files of $work_dir.
+take_stream() {
+	{
+		head --bytes=1 > "$work_dir/first"
+		now_ns > "$work_dir/first_byte"
+		cat "$work_dir/first" -
+	} | tee >(wc --bytes > "$work_dir/bytes") | "$@"
+}
+
+# A process substitution is not waited for: the file is there when it is done.
+to_sha256() {
+	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256.tmp"
+	mv "$work_dir/sha256.tmp" "$work_dir/sha256"
+}
+
+# What sends and what receives, in "sender" and "receiver".
+set_ends() {
+	sender=(btrfs send --quiet)
+	receiver=(btrfs receive --quiet)
+	[[ ! $variant =~ ^program(-send)?$ ]] || sender=("$program" send --quiet)
+	if [[ $variant =~ ^program(-receive)?$ ]]; then
+		receiver=("$program" receive --quiet ${job[buffer]:+--buffer "${job[buffer]}"})
+	elif [[ -n ${job[buffer]} ]]; then
+		receiver=(through mbuffer -q -m "${job[buffer]}" -- "${receiver[@]}")
+	fi
+	[[ -z ${job[rate]} ]] ||
+		receiver=(through pv --quiet --rate-limit "${job[rate]}" -- "${receiver[@]}")
+	receiver+=("$receive_dir")
+}
+
+# through COMMAND... -- COMMAND...: the one, piped into the other
+through() {
+	local first=()
+
+	while [[ $1 != -- ]]; do
+		first+=("$1")
+		shift
+	done
+	shift
+	"${first[@]}" | "$@"
+}
+
+to_receive() {
+	tee >(to_sha256) | "${receiver[@]}"
+}
+
+wait_for_file() {
+	while [[ ! -s $1 ]]; do
+		sleep 0.01
+	done
+}
+
+# Wait for a multiple of ten seconds, so that the disk has turned as far at the start of
+# each send.
+await_start() {
+	local uptime
+
+	read -r uptime _ < /proc/uptime
+	# clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME)
+	perl -e '$time = pack "qq", @ARGV; syscall 230, 1, 1, $time, 0' \
+		$(((${uptime%.*} / 10 + 1) * 10)) 0
+}
+
+# Run a command, and leave the seconds it took of the processor, user's and system's.
+count_processor() {
+	local TIMEFORMAT='%U %S'
+
+	{ time "$@" 2>&3; } 3>&2 2> "$work_dir/processor"
+}
+
+# Somebody else at the disk, until "end", which leaves what that took.
+beside() {
+	local path=${job[device]}
+
+	[[ -n ${job[beside]} ]] || return 0
+	if [[ $1 == end ]]; then
+		kill "$beside_pid"
+		wait "$beside_pid" || die "what was beside the send has failed"
+		return
+	fi
+	[[ ${job[beside]} == reader ]] || path=$mnt
+	if [[ ${job[dry_run]} == 1 ]]; then
+		echo "$top/scripts/bench-beside ${job[beside]} $path &"
+		return
+	fi
+	"$top/scripts/bench-beside" "${job[beside]}" "$path" > "$work_dir/beside" &
+	beside_pid=$!
+	wait_for_file "$work_dir/beside"
+}
+
+# The timed command. Sets start and end (ns).
+timed_send() {
+	local sender receiver send up now
+
+	set_ends
+	send=("${sender[@]}" "${send_options[@]}")
+	if [[ ${job[dry_run]} == 1 ]]; then
+		printf '%q ' "${send[@]}"
+		case ${job[to]}${job[apart]} in
+		null1) echo '> /dev/null'
+			echo '# and once more, cold and untimed, into sha256sum' ;;
+		null0) echo '| sha256sum' ;;
+		file*) printf -- '-f %q \nsha256sum %s\n' "$work_dir/stream" "$work_dir/stream" ;;
+		receive*) printf '| tee >(sha256sum) | '
+			printf '%q ' "${receiver[@]}" | sed 's/through //g; s/ -- / | /g'
+			printf '; sync --file-system %q\n' "$receive_mnt" ;;
+		esac
+		return
+	fi
+	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream,beside}
+	[[ ${job[clock]} == disk ]] || await_start
+	beside begin
+	[[ ${job[clock]} == all ]] || send=(count_processor "${send[@]}")
+	read -r up _ < /proc/uptime
+	start=$(now_ns)
+	case ${job[to]}${job[apart]} in
+	null1) "${send[@]}" > /dev/null; end=$(now_ns) ;;
+	null0) "${send[@]}" | take_stream to_sha256; end=$(now_ns) ;;
+	file*) "${send[@]}" -f "$work_dir/stream"; end=$(now_ns)
+		to_sha256 < "$work_dir/stream"
+		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
+		rm "$work_dir/stream" ;;
+	receive*) "${send[@]}" | take_stream to_receive; sync_start=$(now_ns)
+		sync --file-system "$receive_mnt"; end=$(now_ns) ;;
+	esac
+	beside end
+	[[ ${job[own_kernel]} == 1 ]] || return 0
+	# these have 10 ms, and go on whatever somebody does to the clock
+	read -r now _ < /proc/uptime
+	((end - start - (10#${now/./} - 10#${up/./}) * 10000000 < 100000000 &&
+		(10#${now/./} - 10#${up/./}) * 10000000 - (end - start) < 100000000)) ||
+		[[ ${job[to]} == file ]] || die "the clock was set during a send, run it again"
+}
+
+# The received snapshot must hold what the sent one holds. The snapshots before it
+# lie in the subvolume that it was made of and left empty directories of their
+# names, which are no items of that tree and not sent.
+compare_received() {
+	local snap=$1
+
+	run diff --recursive --no-dereference --brief --exclude=snap1 \
+		--exclude='old[0-9]*' --exclude='received[0-9]*' \
+		"$mnt/$snap" "$receive_dir/$snap" ||
+		die "$snap differs after receive (variant $variant)"
+	[[ ${job[dry_run]} == 0 ]] || return 0
+	list_metadata "$mnt/$snap" > "$work_dir/sent"
+	list_metadata "$receive_dir/$snap" > "$work_dir/received"
+	cmp "$work_dir/sent" "$work_dir/received" ||
+		die "names, modes or times of $snap differ after receive (variant $variant)"
+}
+
+# Without the time of the snapshot's own directory: a stream makes each file under a
+# temporary name there and tells its time before the last of them.
+list_metadata() {
+	(cd "$1" && find . '(' -path ./snap1 -o -path './old[0-9]*' -o -path './received[0-9]*' \
+		')' -prune -o -path . -printf '%p %y %m %U %G\n' \
+		-o -type d -printf '%p %y %m %U %G %T@\n' \
+		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
+}
+
+# What the prefetcher has counted since the file system was mounted, as an object, or
+# null where there is none. Reads nothing of the disk.
+prefetch_counters() {
+	local dir name
+
+	name=$(readlink --canonicalize "${job[device]}")
+	for dir in /sys/fs/btrfs/*-*; do
+		[[ ! -e $dir/devices/${name##*/} ]] || break
+	done
+	if [[ ! -d $dir/send_prefetch ]]; then
+		echo null
+		return
+	fi
+	(cd "$dir/send_prefetch" && grep --with-filename . -- *) |
+		jq --raw-input --slurp 'split("\n") | map(select(. != "") | split(":")) |
+			map({(.[0]): (.[1] | tonumber)}) | add'
+}
+
+# counters_json WHICH FILE: those of the simulated disk whose operation matches, as an object.
+counters_json() {
+	awk -F '\t' -v which="$1" '
+		NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+		$1 ~ which {
+			requests += $column["requests"]; sectors += $column["sectors"]
+			hits += $column["hits"]; seek += $column["seek_ns"]
+			rotation += $column["rotation_ns"]
+			transfer += $column["transfer_ns"]
+		}
+		END {
+			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,",
+				requests, sectors, hits
+			printf "\"seek_ns\":%.0f,\"rotation_ns\":%.0f,", seek, rotation
+			printf "\"transfer_ns\":%.0f}", transfer
+		}' "$2"
+}
+
+# keep_trace DISK NAME: prints the file as JSON, or null where none is kept.
+keep_trace() {
+	local file=trace/$2.tsv.gz
+
+	set -e # a command substitution does not have it
+	if [[ ${job[trace]} == 0 ]]; then
+		echo null
+		return
+	fi
+	mkdir --parents "$dir/trace"
+	"$top/scripts/rotdisk" trace "$1" show | gzip --no-name > "$dir/$file"
+	echo "\"$file\""
+}
+
+# What the receiving disk did, as an object of reads and writes, with its trace.
+receiving_json() {
+	local file
+
+	set -e # as above
+	"$top/scripts/rotdisk" counters "$receive_disk" > "$work_dir/counters"
+	"$top/scripts/rotdisk" trace "$receive_disk" off
+	file=$(keep_trace "$receive_disk" "$1-receiving")
+	jq --null-input --compact-output --argjson trace "$file" \
+		--argjson reads "$(counters_json ^read_ "$work_dir/counters")" \
+		--argjson writes "$(counters_json '^(write|flush)' "$work_dir/counters")" \
+		'{$reads, $writes, $trace}'
+}
+
+# Begin to watch a simulated disk.
+watch_disk() {
+	run "$top/scripts/rotdisk" trace "$1" clear
+	run "$top/scripts/rotdisk" trace "$1" on
+	run "$top/scripts/rotdisk" counters "$1" --reset
+}
+
+one_send() {
+	local which=$1 sample=$2 processor=null trace_file=null counters before after prefetch
+	local start=0 end=0 sync_start='' send_options=() beside_times='' receiving=null
+
+	[[ ${job[no_data]} == 0 ]] || send_options+=(--no-data)
+	[[ ${job[compressed_data]} == 0 ]] || send_options+=(--proto 2 --compressed-data)
+	if [[ $which == incremental ]]; then
+		send_options+=(-p "$mnt/snap1" "$mnt/snap2")
+	else
+		send_options+=("$mnt/snap1")
+	fi
+	note "$variant: $which send, sample $sample of ${job[samples]}"
+	make_cold
+	if [[ ${job[simulated]} == 1 ]]; then
+		watch_disk "$disk"
+		[[ ${job[to]} != receive ]] || watch_disk "$receive_disk"
+	fi
+	[[ ${job[dry_run]} == 1 ]] || before=$(disk_stat)
+	timed_send
+	[[ ${job[dry_run]} == 1 ]] || after=$(disk_stat)
+	if [[ ${job[simulated]} == 1 ]]; then
+		[[ ${job[to]}${job[dry_run]} != receive0 ]] ||
+			receiving=$(receiving_json "$variant-$which-$sample")
+		run_to "$work_dir/counters" "$top/scripts/rotdisk" counters "$disk"
+		run "$top/scripts/rotdisk" trace "$disk" off
+	fi
+	if [[ ${job[to]} == receive ]]; then
+		disk_timing off
+		compare_received "$([[ $which == incremental ]] && echo snap2 || echo snap1)"
+		disk_timing on
+	fi
+	[[ ${job[dry_run]} == 0 ]] || return 0
+
+	prefetch=$(prefetch_counters)
+	if [[ ${job[to]}${job[apart]} == null1 ]]; then
+		[[ ${job[clock]} == disk ]] || disk_timing off
+		make_cold
+		btrfs send --quiet "${send_options[@]}" | take_stream to_sha256
+		rm "$work_dir/first_byte"
+		[[ ${job[clock]} == disk ]] || disk_timing on
+	fi
+	wait_for_file "$work_dir/sha256"
+	wait_for_file "$work_dir/bytes"
+	if [[ ${job[simulated]} == 1 ]]; then
+		counters=$(counters_json ^read_ "$work_dir/counters")
+		trace_file=$(keep_trace "$disk" "$variant-$which-$sample")
+	else
+		counters=$(awk -v before="$before" -v after="$after" 'BEGIN {
+			split(before, b, " "); split(after, a, " ")
+			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":null,",
+				a[1] - b[1], a[2] - b[2]
+			printf "\"seek_ns\":null,\"rotation_ns\":null,\"transfer_ns\":null}" }')
+	fi
+	# a virtual machine's processor costs nothing, or what emulating it costs
+	[[ ${job[own_kernel]} == 0 ]] || processor=$(tr , . < "$work_dir/processor")
+	[[ -z ${job[beside]} ]] || beside_times=$(tail --lines=1 "$work_dir/beside")
+	jq --null-input --compact-output --arg variant "$variant" --arg send "$which" \
+		--argjson sample "$sample" --argjson start "$start" --argjson finish "$end" \
+		--argjson first "$(cat "$work_dir/first_byte" 2>/dev/null || echo null)" \
+		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
+		--arg sha256 "$(cat "$work_dir/sha256")" \
+		--argjson counters "$counters" --argjson trace "$trace_file" \
+		--argjson prefetch "$prefetch" --arg processor "$processor" \
+		--argjson beside "${beside_times:-null}" --argjson sync "${sync_start:-null}" \
+		--argjson receiving "$receiving" '
+		def ns: tonumber? * 1000000000 | round;
+		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
+		 first_byte_ns: (if $first then $first - $start else null end),
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $prefetch,
+		 user_ns: ($processor | split(" ")[0] | ns // null),
+		 system_ns: ($processor | split(" ")[1] | ns // null)} +
+		if $beside then {$beside} else {} end +
+		if $sync then {sync_ns: ($finish - $sync), $receiving} else {} end' \
+		>> "$dir/samples.jsonl"
+}

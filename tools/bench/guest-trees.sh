@@ -1,0 +1,216 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# The trees that the guest builds: each generator's steps, and what it does between them.
+# shellcheck disable=SC2154 # the guest and send-bench.sh set job, top, dir, mnt and disks
+
+# Say how far a step is, for show_progress of send-bench.
+tell_progress() {
+	[[ ${job[progress]} == 0 ]] || echo "@progress $*" >&2
+}
+
+# What write_files has a job do after each file: the pause, in virtual time as well.
+after_file() {
+	local low=$((first + count * writer / jobs))
+
+	if ((writer == 0 && (file - low) / step % 50 == 0)); then
+		tell_progress $(((file - low) * jobs / step)) $((count / step)) "$what"
+	fi
+	[[ ${job[PACE]} == 0 ]] ||
+		sleep "$(awk -v low="${job[PACE]%-*}" -v high="${job[PACE]#*-}" \
+			-v random="$RANDOM" \
+			'BEGIN { print (low + (high - low) * random / 32768) / 1000 }')"
+}
+
+# workload_step STEP WORD...: words in capitals are options whose values are those numbers.
+workload_step() {
+	local options=(--seed "${job[seed]}" --pace "${job[PACE]}") word name
+
+	[[ ${job[progress]} == 0 ]] || options+=(--progress)
+	for word; do
+		if [[ $word =~ ^[A-Z_]+$ ]]; then
+			name=${word,,}
+			options+=("--${name//_/-}" "${job[$word]}")
+		else
+			options+=("$word")
+		fi
+	done
+	run "$top/scripts/bench-workload" "${options[@]}" "$mnt" ||
+		tree_failed "the tree could not be written, see above"
+}
+
+# In the place of those of send-bench.sh, which start a process for each file.
+# shellcheck disable=SC2317 # build_published calls them
+write_at_once() {
+	create_files() {
+		workload_step create --first "$1" --count "$2" JOBS --size "${job[INLINE_SIZE]}" \
+			--byte 0xab
+	}
+	update_files() {
+		workload_step update --count "${job[FILES]}" --every "${job[UPDATE_EVERY]}" \
+			--size "${job[UPDATE_BYTES]}" --byte 0xcd
+	}
+}
+
+# A round of a tree that grows old, or of one of hard links: step_aged ROUND, step_rotated ROUND
+step_aged() {
+	workload_step age --round "$1" --count "${job[FILES]}" DIRECTORIES SIZE_MIN SIZE_MAX \
+		SIZE_SKEW REWRITE DELETE RENAME ADD ${job[COMPRESS]:+--compressible}
+	run sync --file-system "$mnt"
+}
+
+step_rotated() {
+	workload_step rotate --round "$1" --keep "${job[ROUNDS]}" --count "${job[FILES]}" \
+		DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW REWRITE
+	run sync --file-system "$mnt"
+}
+
+# A step of the one large file: step_rewritten ROUND COUNT
+step_rewritten() {
+	workload_step rewrite --round "$1" --count "$2" --size "${job[FILE_SIZE]}" \
+		--block "${job[BLOCK_SIZE]}" SYNC_EVERY
+	run sync --file-system "$mnt"
+}
+
+# The tree of shared extents, or some of its files anew.
+step_deduplicated() {
+	workload_step share --round "$1" --count "${job[FILES]}" DIRECTORIES EXTENTS SHARERS \
+		--block "${job[BLOCK_SIZE]}" REWRITE
+	run sync --file-system "$mnt"
+}
+
+# All of a tree, a subtree of the root node a process: the tool keeps every block
+# it has read in memory, and a process of User Mode Linux needs one mapping of
+# the host for each of its pages, of which 65,530 is the usual limit.
+dump_tree() {
+	local root child children
+
+	root=$(btrfs inspect-internal dump-tree --roots "${job[device]}" |
+		awk '/^fs tree key/ { print $(NF - 2) }')
+	[[ $root =~ ^[0-9]+$ ]] || die "btrfs inspect-internal dump-tree --roots does not \
+name the fs tree of ${job[device]}"
+	children=$(btrfs inspect-internal dump-tree --block "$root" "${job[device]}" |
+		tee >(cat >&3) | awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
+	for child in $children; do
+		btrfs inspect-internal dump-tree --follow --block "$child" "${job[device]}" >&3
+	done
+}
+
+# Nodes, leaves and levels of the tree of files as it is on the disk now.
+count_tree() {
+	run sync --file-system "$mnt"
+	run blockdev --flushbufs "${job[device]}"
+	if [[ ${job[dry_run]} == 1 ]]; then
+		printf '# nodes and leaves, a child of the root at a time: '
+		echo "btrfs inspect-internal dump-tree --follow --block BLOCK ${job[device]}"
+		return
+	fi
+	{ dump_tree 3>&1 >&2; } | LC_ALL=C awk '
+		/^(node|leaf) / { printed++ }
+		/^node [0-9]+ level/ && $4 >= levels { levels = $4 + 1 }
+		/^(node [0-9]+ level|leaf [0-9]+ items)/ { blocks++ }
+		END {
+			printf "{\"blocks\":%d,\"printed\":%d,\"levels\":%d}\n",
+				blocks, printed, levels ? levels : 1
+		}
+	' > "$dir/tree-$1.json"
+}
+
+snapshot() {
+	count_tree "$1"
+	run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$1"
+}
+
+# One more increment for a backup disk; then only what that stands on is left.
+received=
+receive_round() {
+	local name=received$1 parent=() disk
+
+	((job[receive_rounds] > 0 && $1 >= job[ROUNDS] - job[receive_rounds])) || return 0
+	[[ -z $received ]] || parent=(-p "$mnt/$received")
+	if [[ $1 == "${job[ROUNDS]}" ]]; then
+		name=snap1
+	else
+		run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$name"
+	fi
+	if [[ ${job[dry_run]} == 1 ]]; then
+		echo "btrfs send ${parent[*]} $mnt/$name | btrfs receive $receive_mnt"
+	else
+		btrfs send --quiet "${parent[@]}" "$mnt/$name" |
+			btrfs receive --quiet "$receive_mnt"
+	fi
+	for disk in "$mnt" "$receive_mnt"; do
+		[[ -z $received ]] || run_to /dev/null btrfs subvolume delete "$disk/$received"
+		# nothing of it is to be left to do when time counts
+		run_to /dev/null btrfs subvolume sync "$disk"
+	done
+	received=$name
+}
+
+# build_rounds STEP
+build_rounds() {
+	local round
+
+	for ((round = 0; round < job[ROUNDS]; round++)); do
+		if ((round > 0 && round >= job[ROUNDS] - ${job[SNAPSHOTS]:-0})); then
+			run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/old$round"
+		fi
+		"$1" "$round"
+		receive_round "$round"
+	done
+	snapshot snap1
+	receive_round "${job[ROUNDS]}"
+	"$1" "${job[ROUNDS]}"
+	snapshot snap2
+}
+
+build_aged() {
+	build_rounds step_aged
+}
+
+build_rotated() {
+	build_rounds step_rotated
+}
+
+build_rewritten() {
+	step_rewritten 0 "${job[WRITES]}"
+	snapshot snap1
+	step_rewritten 1 "${job[UPDATES]}"
+	snapshot snap2
+}
+
+build_deduplicated() {
+	step_deduplicated 0
+	snapshot snap1
+	step_deduplicated 1
+	snapshot snap2
+}
+
+# An empty file system on the receiving disk.
+make_receiver() {
+	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard "${job[receive_device]}"
+	run mount --types btrfs "${job[receive_device]}" "$receive_mnt"
+}
+
+# All of it, with its snapshots; leaves tree-snap1.json, tree-snap2.json and btrfs-progs.
+build_tree() {
+	local uuid=()
+
+	[[ ${job[faithful]} == 1 ]] || write_at_once
+	note "building the tree: ${job[GENERATOR]}, ${job[FILES]} files"
+	disk_timing off
+	# several runs may be on this machine, and a kernel takes a file system once only
+	[[ ${job[lane]} == host ]] || uuid=(--uuid 5e1dab1e-0000-4000-8000-000000000001)
+	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${job[NODESIZE]}" \
+		--metadata dup "${uuid[@]}" "${job[device]}"
+	mount_bench "max_inline=${job[MAX_INLINE]}${job[COMPRESS]:+,compress=${job[COMPRESS]}}"
+	[[ ${job[receive_rounds]} == 0 ]] || make_receiver
+	"build_${job[GENERATOR]}"
+	run umount "$mnt"
+	if [[ ${job[receive_rounds]} -gt 0 ]]; then
+		run umount "$receive_mnt"
+		run "$top/scripts/rotdisk" save "$receive_disk" "$dir/receive-disk"
+	fi
+	[[ ${job[dry_run]} == 1 ]] || btrfs --version |
+		awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$dir/btrfs-progs"
+	disk_timing on
+}

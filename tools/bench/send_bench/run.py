@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A run: its machines, one after another, and the folder of its results."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+from .environment import environment, output_of, read
+from .job import TOP, Workload, job_text
+from .options import VARIANTS, Failure, wrong
+
+PROFILES = os.path.join(TOP, "drivers", "block", "rotdisk", "profiles")
+MODEL = os.path.join("build", "rotdisk-sim")
+PREFETCH = "/sys/module/btrfs/parameters/send_prefetch"
+# What a machine that counts instructions has of the host from its start.
+PROGRAMS = ("awk basename blockdev btrfs chroot cut date dirname env findmnt grep gzip head jq ls "
+            "mktemp mountpoint numfmt paste readlink realpath rm rmdir sed sha256sum sort stat "
+            "tail tee tr umount wc")
+
+
+def tool(*path):
+    """A file of the project."""
+    return os.path.join(TOP, *path)
+
+
+def call(*command, **options):
+    """Run a command whose output is no result of ours. Returns its exit status."""
+    sys.stdout.flush()
+    return subprocess.run(command, check=False, stdout=sys.stderr, **options).returncode
+
+
+def is_full(folder):
+    """The file system of a folder, or as good as?"""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize <= 3 << 20
+
+
+def base(path):
+    """The last part of a path."""
+    return os.path.basename(path.rstrip("/")) or "/"
+
+
+def show_progress(messages):
+    """Lines '@progress DONE TOTAL WHAT' become one line that is written over, on a terminal;
+    everything else passes."""
+    what, since = b"", 0.0
+    write = sys.stderr.buffer.write
+    for line in messages:
+        match = re.match(rb"@progress (\d+) (\d+) (.*)", line)
+        if not match:
+            write((b"\r\033[K" if what else b"") + line)
+            what = b""
+        else:
+            done, total = int(match[1]), int(match[2])
+            if match[3] != what:
+                what, since = match[3], time.monotonic()
+            took = int(time.monotonic() - since)
+            left = b", %d s left" % (took * (total - done) // done) if done and took else b""
+            write(b"\r\033[K%s: %d of %d%s" % (what, done, total, left))
+        sys.stderr.buffer.flush()
+    if what:
+        write(b"\r\033[K")
+        sys.stderr.buffer.flush()
+
+
+class Run:
+    """What the options ask for."""
+
+    def __init__(self, options):
+        self.options = options
+        self.workload = Workload(options)
+        self.child = self.partial = self.record = None
+        self.progress = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+    def note(self, message):
+        """A line on standard error."""
+        if not self.options.dry_run:
+            print(f"send-bench.sh: {message}", file=sys.stderr, flush=True)
+
+    # What there is to measure
+
+    def settle(self):
+        """Kernels, disk, variants and output: nothing is made yet."""
+        options = self.options
+        kernels = output_of("scripts/supported").split("\n")
+        self.kernel = options.kernel or kernels[0]
+        self.tree_kernel = options.tree_kernel or self.kernel
+        for name in (self.kernel, self.tree_kernel):
+            if name not in kernels:
+                wrong(f"no kernel '{name}': there are {' '.join(kernels)}")
+        self.profile_file = None
+        if options.device:
+            self.lane = "device"
+            if not options.dry_run and os.geteuid():
+                raise Failure("--device needs root")
+            if not is_block_device(options.device):
+                wrong(f"{options.device} is not a block device")
+        else:
+            self.lane = "microvm" if options.clock == "all" else options.kind
+            name = options.profile
+            self.profile_file = name if "/" in name else os.path.join(PROFILES, name + ".conf")
+            if not (os.path.isfile(self.profile_file) and os.access(self.profile_file, os.R_OK)):
+                there = sorted(base(path)[:-5] for path in glob.glob(PROFILES + "/*.conf"))
+                wrong(f"no disk profile '{name}': there are {' '.join(there)}")
+        if options.kind == "host" and not options.dry_run:
+            probe_host()
+        self.choose_variants()
+        self.choose_output()
+
+    def choose_variants(self):
+        """What is asked for, or what there is."""
+        options = self.options
+        wanted = options.variants
+        if not wanted and not options.own_kernel:
+            wanted = "off,stock,patched"
+        elif not wanted:
+            # The machine's own btrfs may be an untouched one.
+            subprocess.run(["modprobe", "btrfs"], stderr=subprocess.DEVNULL, check=False)
+            wanted = "off,generation,patched" if os.path.exists(PREFETCH) else "stock"
+            if options.kind == "host" and os.access(tool("build", "sendahead"), os.X_OK):
+                wanted += ",program"
+        self.variants = wanted.removesuffix(",").split(",")
+        for variant in self.variants:
+            if variant not in VARIANTS:
+                wrong(f"--variants takes {' '.join(VARIANTS)}, not '{variant}'")
+            if (variant.startswith("program") and not options.dry_run and
+                    not os.access(tool("build", "sendahead"), os.X_OK)):
+                raise Failure("no program to measure: make program builds build/sendahead", 77)
+            if self.variants.count(variant) > 1:
+                wrong(f"--variants names {variant} twice")
+
+    def choose_output(self):
+        """The folder of the results, which is not there yet, or empty."""
+        options, output = self.options, self.options.output
+        if not output:
+            disk = base(options.device or options.profile.removesuffix(".conf"))
+            output = tool("results", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) +
+                          f"-{base(options.workload)}-{self.workload.numbers['FILES']}-{disk}")
+            while os.path.lexists(output):
+                output += "+"
+        elif os.path.exists(output) and not (os.path.isdir(output) and not os.listdir(output)):
+            wrong(f"{output} exists already and is not empty: name another directory for --output")
+        output = os.path.join(os.getcwd(), output)
+        forbidden = r"[\x00-\x1f\x7f]" if options.own_kernel else r"[\x00-\x1f\x7f\s,\"]"
+        if re.search(forbidden, output):
+            wrong(f"--output takes a path without white space, commas and quotes, not '{output}'")
+        self.output = output.rstrip("/")
+
+    @staticmethod
+    def kernel_of(variant):
+        """Which kernel a variant is measured with."""
+        if variant == "stock" or variant.startswith("program"):
+            return "stock"
+        return variant if variant == "searches" else "patched"
+
+    def command_line(self, variant):
+        """That of a variant's kernel."""
+        if self.kernel_of(variant) != "patched":
+            return ""
+        words = self.options.parameters
+        if variant != "patched":
+            words = [f"send_prefetch={variant}", *words]
+        return "".join(f" btrfs.{word}" for word in words)
+
+    # What is done
+
+    def prepare(self):
+        """The folder where everything is made, and what the machines need."""
+        options = self.options
+        if not options.dry_run:
+            needs = [["host" if options.kind == "host" else "bench"]]
+            if options.count_instructions or options.clock == "all":
+                needs.append(["qemu"])
+            if any(call(tool("scripts", "install-deps"), *need) for need in needs):
+                raise Failure("what the bench needs is not installed, see above")
+        if self.profile_file:
+            self.check_profile(self.profile_file)
+        if options.dry_run:
+            self.partial = output_of("mktemp", "--directory", os.path.join(
+                os.environ.get("TMPDIR", "/tmp"), "send-bench.XXXXXX"))
+        else:
+            self.make_partial()
+        if self.profile_file:
+            shutil.copy(self.profile_file, self.path("profile.conf"))
+        if options.clock == "all":
+            with open(self.path("slow.conf"), "w", encoding="utf-8") as file:
+                file.write(slow_profile(read(self.profile_file), options.instruction_ns))
+            self.check_profile(self.path("slow.conf"))
+        open(self.path("samples.jsonl"), "w", encoding="utf-8").close()
+        more = {"progress": self.progress}
+        if options.dry_run and not options.own_kernel:
+            more["dir"] = "/scratch"  # as the machine would have it
+        with open(self.path("job"), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(job_text(options, self.workload, **more))
+
+    def make_partial(self):
+        """Beside the results; with --kind host after what killed runs have left was taken away,
+        and with a record by which the next run could take this away, see rotdisk-fuse.sh."""
+        folder, name = os.path.split(self.output)
+        run = str(os.getpid())
+        if self.options.kind == "host":
+            call(tool("scripts", "rotdisk"), "clean")
+            run += "-" + read("/proc/self/stat").rpartition(") ")[2].split()[19]
+            os.environ["SENDAHEAD_RUN"] = run
+        self.partial = os.path.join(folder, f".{name}.partial." + run.rpartition("/")[2])
+        if self.options.kind == "host":
+            self.record = os.path.join("/run/sendahead/runs", run)
+            with open(self.record, "w", encoding="utf-8") as file:
+                file.write(f"{self.partial}\n{os.environ.get('TMPDIR', '/tmp')}/send-bench.{run}\n")
+        try:
+            os.makedirs(self.partial)
+        except OSError:
+            self.partial = None
+            wrong(f"cannot write to {folder}")
+
+    def path(self, *names):
+        """A file of the folder where everything is made."""
+        return os.path.join(self.partial, *names)
+
+    def check_profile(self, path):
+        """Only the disk's model knows what it may hold."""
+        if not self.options.dry_run:
+            call("make", "--silent", "--directory", TOP, MODEL)
+        model = tool(MODEL)
+        if os.access(model, os.X_OK) and subprocess.run(
+                [model, "check", path], stdout=subprocess.DEVNULL, check=False).returncode:
+            sys.exit(2)
+
+    def stage(self, stage, variant=None):
+        """Build the tree, or measure a variant, where the disk is: here, or in the machine."""
+        options, scratch = self.options, self.partial
+        arguments = [stage] + ([variant] if variant else [])
+        command = [tool("tools", "bench", "guest"), self.path("job"), *arguments]
+        if not options.own_kernel:
+            machine, memory, kernel = ["--kind", options.kind], options.memory, self.kernel
+            guest, append = command[0], self.command_line(variant) if variant else ""
+            if stage == "build":
+                kernel = self.tree_kernel
+                # what is not measured may have the memory it needs
+                if size(memory) < size("2G"):
+                    memory = "2G"
+            elif stage == "count":
+                machine, memory = ["--kind", "microvm", "--flavour", "profile"], "8G"
+            elif options.clock == "all":
+                machine = ["--kind", "microvm", "--sealed", PROGRAMS]
+                guest = "/project/tools/bench/guest"
+                scratch = self.path("sealed")
+                self.seal()
+            timeout = str(options.timeout)
+            machine = [tool("vm", "run"), *machine, "--kernel", kernel,
+                       "--variant", self.kernel_of(variant or "stock"), "--memory", memory,
+                       "--timeout", timeout, "--stall", timeout, "--scratch", scratch,
+                       "--append", append, "--", guest, "/scratch/job", *arguments]
+            if options.dry_run:
+                quoted = subprocess.run(["bash", "-c", 'printf " %q" "$@"', "-", *machine],
+                                        stdout=subprocess.PIPE, text=True, check=True).stdout
+                print(f"# in the virtual machine:{quoted}", flush=True)
+            else:
+                command = machine
+        status = self.run_child(command)
+        if status and not options.dry_run and is_full(self.partial):
+            folder = os.path.dirname(self.output)
+            wrong(f"no space left in {folder}, where the results go: free some")
+        if status:
+            sys.exit(status)
+        if scratch != self.partial and not options.dry_run:
+            self.unseal()
+
+    def run_child(self, command):
+        """A signal that ends this run ends the child first. Returns its exit status."""
+        self.child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        # What it said last may explain the status.
+        shown = threading.Thread(target=show_progress, args=(self.child.stderr,))
+        shown.start()
+        try:
+            status = self.child.wait()
+        except BaseException:
+            self.child.terminate()
+            self.child.wait()
+            raise
+        finally:
+            shown.join()
+            self.child = None
+        return status if status >= 0 else 128 - status
+
+    def seal(self):
+        """A sealed machine has no more than what makes a difference."""
+        os.mkdir(self.path("sealed"))
+        for name in ("disk", "slow.conf", "job"):
+            if os.path.exists(self.path(name)):
+                os.link(self.path(name), self.path("sealed", name))
+
+    def unseal(self):
+        """What it has measured."""
+        with open(self.path("samples.jsonl"), "ab") as samples, \
+                open(self.path("sealed", "samples.jsonl"), "rb") as file:
+            samples.write(file.read())
+        shutil.copy(self.path("sealed", "skipped"), self.partial)
+        if not self.options.no_trace:
+            shutil.copytree(self.path("sealed", "trace"), self.path("trace"), dirs_exist_ok=True)
+        shutil.rmtree(self.path("sealed"))
+
+    def keep_classes(self):
+        """Which trees the blocks belong to: without it, the run is as good but for --by-class."""
+        if self.options.no_trace or not os.path.exists(self.path("disk")):
+            return
+        with open(self.path("classes.tsv"), "wb") as file:
+            status = subprocess.run([tool("scripts", "bench-classes"), self.path("disk")],
+                                    stdout=file, check=False).returncode
+        if status:
+            self.note("it is not known which trees the blocks of the disk belong to")
+            os.remove(file.name)
+        else:
+            subprocess.run(["gzip", "--no-name", file.name], check=True)
+
+    def measure(self):
+        """All stages, one after another, and env.json."""
+        self.stage("build")
+        for stage in ("measure", "count") if self.options.count_instructions else ("measure",):
+            for variant in self.variants:
+                self.stage(stage, variant)
+        if self.options.dry_run:
+            return
+        self.keep_classes()
+        with open(self.path("env.json"), "w", encoding="utf-8") as file:
+            json.dump(environment(self), file, indent=2, ensure_ascii=False)
+            file.write("\n")
+        for name in ("disk", "receive-disk", "slow.conf", "fio*.json", "skipped", "btrfs-progs",
+                     "tree-snap?.json", "job"):
+            for path in glob.glob(glob.escape(self.partial) + "/" + name):
+                os.remove(path)
+
+    def publish(self):
+        """The run as a whole, and what it says; a void one does not become the latest."""
+        if os.path.isdir(self.output):
+            os.rmdir(self.output)
+        os.rename(self.partial, self.output)
+        self.partial = None
+        self.note(f"results in {self.output}")
+        report = [tool("scripts", "bench-report")]
+        if subprocess.run([*report, "--verify", self.output], check=False).returncode:
+            sys.exit(1)
+        folder = os.path.dirname(self.output)
+        if os.path.realpath(folder) == os.path.realpath(tool("results")):
+            subprocess.run(["ln", "--symbolic", "--force", "--no-dereference", base(self.output),
+                            tool("results", "latest")], check=True)
+        picture, page = (os.path.join(self.output, name) for name in ("head.svg", "report.html"))
+        for words in (["--format", self.options.format],
+                      ["--format", "svg", "--output", picture],
+                      ["--format", "html", "--output", page]):
+            status = subprocess.run([*report, *words, self.output], check=False).returncode
+            if status:
+                sys.exit(status)
+        self.note(f"the disk's head: {picture}, with the table: {page}")
+
+    def clean(self):
+        """Undo what this run has made and not published."""
+        if self.partial:
+            shutil.rmtree(self.partial, ignore_errors=True)
+        if self.record and os.path.exists(self.record):
+            os.remove(self.record)
+
+
+def is_block_device(path):
+    """As test -b."""
+    try:
+        return stat.S_ISBLK(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def size(text):
+    """512M in bytes."""
+    return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]]
+
+
+def probe_host():
+    """What the lane host needs of the machine; packages are installed later."""
+    subprocess.run(["modprobe", "--all", "--quiet", "fuse", "loop", "btrfs"],
+                   stderr=subprocess.DEVNULL, check=False)
+    missing = ["root"] if os.geteuid() else []
+    for path, what in (("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")):
+        try:
+            there = stat.S_ISCHR(os.stat(path).st_mode)
+        except OSError:
+            there = False
+        if not there:
+            missing.append(f"{what} ({path})")
+    if not re.search(r"\bbtrfs\b", read("/proc/filesystems") or ""):
+        missing.append(f"btrfs in the kernel {os.uname().release}")
+    if missing:
+        raise Failure("--kind host cannot run here, what is missing: " + ", ".join(missing), 77)
+
+
+def slow_profile(text, ns):
+    """The machine takes one ns for each instruction. Where the processor is faster, the disk is
+    slower by as much, and bench-report divides the times."""
+    lines = []
+    for line in text.split("\n"):
+        name, equals, value = re.sub(r"\s*#.*", "", line).partition("=")
+        name, value = name.strip(), value.strip()
+        if name.endswith("_ns"):
+            value = f"{float(value) / ns:.0f}"
+        elif name == "seek_point":
+            distance, took = value.split()[:2]
+            value = f"{int(distance)} {float(took) / ns:.0f}"
+        elif re.search("(_rate|rpm|iops_limit)$", name):
+            value = f"{float(value) * ns:.0f}"
+        lines.append(f"{name} = {value}" if equals else name)
+    return "".join(line + "\n" for line in lines)
