@@ -88,10 +88,10 @@ beside() {
 	fi
 	[[ ${job[beside]} == reader ]] || path=$mnt
 	if [[ ${job[dry_run]} == 1 ]]; then
-		echo "$top/scripts/bench-beside ${job[beside]} $path &"
+		echo "$top/tools/bench/bench-beside ${job[beside]} $path &"
 		return
 	fi
-	"$top/scripts/bench-beside" "${job[beside]}" "$path" > "$work_dir/beside" &
+	"$top/tools/bench/bench-beside" "${job[beside]}" "$path" > "$work_dir/beside" &
 	beside_pid=$!
 	wait_for_file "$work_dir/beside"
 }

@@ -34,7 +34,7 @@ workload_step() {
 			options+=("$word")
 		fi
 	done
-	run "$top/scripts/bench-workload" "${options[@]}" "$mnt" ||
+	run "$top/tools/bench/bench-workload" "${options[@]}" "$mnt" ||
 		tree_failed "the tree could not be written, see above"
 }
 

@@ -8,7 +8,7 @@ import subprocess
 from .options import Failure, RANGES, check_key, wrong
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), *[".."] * 3))
-WORKLOADS = os.path.join(TOP, "scripts", "workloads")
+WORKLOADS = os.path.join(TOP, "tools", "bench", "workloads")
 # The numbers that each generator needs, beside those that all need.
 NEEDS = {
     "published": "JOBS INLINE_SIZE UPDATE_EVERY UPDATE_BYTES",

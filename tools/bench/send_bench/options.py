@@ -41,7 +41,7 @@ What is measured:
   --timeout SECONDS     give a virtual machine up after so long (default 3600)
 
 The tree:
-  --workload NAME       published, one of scripts/workloads (aged, compressed,
+  --workload NAME       published, one of tools/bench/workloads (aged, compressed,
                         deduplicated, directories, hardlinks, nightly,
                         rewritten, sequential, snapshots), or a file of
                         KEY=value lines (with a slash), such as

@@ -315,7 +315,7 @@ class Run:
         if self.options.no_trace or not os.path.exists(self.path("disk")):
             return
         with open(self.path("classes.tsv"), "wb") as file:
-            status = subprocess.run([tool("scripts", "bench-classes"), self.path("disk")],
+            status = subprocess.run([tool("tools", "bench", "bench-classes"), self.path("disk")],
                                     stdout=file, check=False).returncode
         if status:
             self.note("it is not known which trees the blocks of the disk belong to")
@@ -347,7 +347,7 @@ class Run:
         os.rename(self.partial, self.output)
         self.partial = None
         self.note(f"results in {self.output}")
-        report = [tool("scripts", "bench-report")]
+        report = [tool("tools", "bench", "bench-report")]
         if subprocess.run([*report, "--verify", self.output], check=False).returncode:
             sys.exit(1)
         folder = os.path.dirname(self.output)

@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), *[".."] * 3))
 SENDS = ("full", "incremental")
 
 
