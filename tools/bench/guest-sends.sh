@@ -15,10 +15,8 @@ take_stream() {
 	} | tee >(wc --bytes > "$work_dir/bytes") | "$@"
 }
 
-# A process substitution is not waited for: the file is there when it is done.
 to_sha256() {
-	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256.tmp"
-	mv "$work_dir/sha256.tmp" "$work_dir/sha256"
+	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256"
 }
 
 # What sends and what receives, in "sender" and "receiver".
@@ -49,7 +47,13 @@ through() {
 }
 
 to_receive() {
-	tee >(to_sha256) | "${receiver[@]}"
+	tee >(to_sha256_signal) | "${receiver[@]}"
+}
+
+# A process substitution is not waited for: it says itself when it is done.
+to_sha256_signal() {
+	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256.tmp"
+	mv "$work_dir/sha256.tmp" "$work_dir/sha256"
 }
 
 wait_for_file() {
