@@ -33,8 +33,8 @@ declare -A job=([device]='' [variants]='' [samples]=1 [output]=''
 	[erase]=0 [dry_run]=0 [FILES]=200000 [JOBS]=4 [INLINE_SIZE]=2000 [GROW]=''
 	[UPDATE_EVERY]=50 [UPDATE_BYTES]=20 [MAX_INLINE]=2048 [NODESIZE]=16384)
 declare -A saved_parameters=()
-parameters=() readonly module=/sys/module/btrfs/parameters
-work_dir='' mnt=''
+readonly module=/sys/module/btrfs/parameters
+parameters=() work_dir='' mnt=''
 
 # One line, however long and whatever is in a value that it repeats.
 die() {

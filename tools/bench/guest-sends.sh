@@ -15,8 +15,9 @@ take_stream() {
 	} | tee >(wc --bytes > "$work_dir/bytes") | "$@"
 }
 
+# to_sha256 [FILE]
 to_sha256() {
-	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256"
+	sha256sum | cut --delimiter=' ' --fields=1 > "${1-$work_dir/sha256}"
 }
 
 # What sends and what receives, in "sender" and "receiver".
@@ -52,7 +53,7 @@ to_receive() {
 
 # A process substitution is not waited for: it says itself when it is done.
 to_sha256_signal() {
-	sha256sum | cut --delimiter=' ' --fields=1 > "$work_dir/sha256.tmp"
+	to_sha256 "$work_dir/sha256.tmp"
 	mv "$work_dir/sha256.tmp" "$work_dir/sha256"
 }
 
