@@ -12,11 +12,11 @@
  * courtesy_init() - watch the disks
  * @disk: the file system
  * @place: says which process sends or receives: what it reads is no one else's
- * @receives: it receives: nor is what is written, or read by the kernel's own threads
+ * @for_receive: it receives: nor is what is written, or read by the kernel's own threads
  *
  * Without accounting in the kernel of what each process reads nothing is ever held back.
  */
-void courtesy_init(const struct disk *disk, struct place *place, int receives);
+void courtesy_init(const struct disk *disk, struct place *place, int for_receive);
 
 /**
  * courtesy_enter() - ask to have something read, and wait if others want the disk
