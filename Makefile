@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # Entry points. Each target does what it says on a fresh Debian machine; what it
-# does is in scripts/, vm/ and tools/testing/btrfs-send/.
+# does is in scripts/, tools/ and vm/.
 
 FILES ?= 20000
 PROFILE ?= desktop-7200
@@ -98,18 +98,18 @@ port:
 
 series:
 	@scripts/install-deps kernel
-	@scripts/make-series --check '$(KERNEL)'
+	@tools/kernels/make-series --check '$(KERNEL)'
 
 # Loading depends on modules that Debian's own btrfs has loaded before.
 kmod:
 	@scripts/install-deps kernel
-	@dir="$$(scripts/build-modules '$(KERNEL)')" && \
+	@dir="$$(tools/kernels/build-modules '$(KERNEL)')" && \
 	printf '%s\n' "$$dir/btrfs.ko is for the kernel $$(cat "$$dir/release"), this machine runs $$(uname -r)." \
 		'With no btrfs mounted, as root:' '  modprobe btrfs && rmmod btrfs' "  insmod $$dir/btrfs.ko"
 
 check-newest:
 	@scripts/install-deps kernel
-	@scripts/check-newest
+	@tools/kernels/check-newest
 
 deb:
 	@scripts/install-deps deb
@@ -123,9 +123,11 @@ program:
 man:
 	@scripts/install-deps man
 	@mkdir -p build/man
-	@for tool in apply-series build-modules build-root check-newest debian-kernel kernel-source kernel-table; do \
-		help2man --no-info --version-string=sendahead --output="build/man/$$tool.1" \
-			--name="$$(sed '1,2d; /^#/!Q; s/^# //' "scripts/$$tool" | tr '\n' ' ' | sed 's/[:.] .*//; s/./\l&/')" "scripts/$$tool" || exit; \
+	@cd tools/kernels && for tool in apply-series build-modules build-root check-newest \
+			debian-kernel kernel-source kernel-table; do \
+		help2man --no-info --version-string=sendahead --output=../../build/man/$$tool.1 \
+			--name="$$(sed '1,2d; /^#/!Q; s/^# //' $$tool | tr '\n' ' ' | \
+				sed 's/[:.] .*//; s/./\l&/')" ./$$tool || exit; \
 	done
 
 # The disk's timing model as a program: the floor of a set of blocks.

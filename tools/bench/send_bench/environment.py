@@ -54,7 +54,7 @@ def sha256_of_file(path):
 
 def series_sha256(kernel):
     """Of the files that the kernel was patched with."""
-    folders = ["fs", output_of("scripts/supported", kernel, "series")]
+    folders = ["fs", output_of("tools/kernels/supported", kernel, "series")]
     files = [os.path.relpath(os.path.join(folder, name), TOP)
              for top in folders for folder, _, names in os.walk(os.path.join(TOP, top))
              for name in names]

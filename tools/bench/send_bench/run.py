@@ -90,7 +90,7 @@ class Run:
     def settle(self):
         """Kernels, disk, variants and output: nothing is made yet."""
         options = self.options
-        kernels = output_of("scripts/supported").split("\n")
+        kernels = output_of("tools/kernels/supported").split("\n")
         self.kernel = options.kernel or kernels[0]
         self.tree_kernel = options.tree_kernel or self.kernel
         for name in (self.kernel, self.tree_kernel):

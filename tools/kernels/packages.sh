@@ -53,7 +53,7 @@ read_mirrors() {
 	local mirrors mirror
 
 	mkdir "$work/mirrors"
-	mirrors="$("$top/scripts/apt-mirrors" "$@")" || die "$way_out"
+	mirrors="$("$top/tools/kernels/apt-mirrors" "$@")" || die "$way_out"
 	awk -v RS= -v dir="$work/mirrors" \
 		'{ print > (dir "/mirror." NR + 10) }' <<<"$mirrors"
 	for mirror in "$work/mirrors"/mirror.*; do
