@@ -217,7 +217,7 @@ keep_trace() {
 		return
 	fi
 	mkdir --parents "$dir/trace"
-	"$top/scripts/rotdisk" trace "$1" show | gzip --no-name > "$dir/$file"
+	"$top/tools/rotdisk/rotdisk" trace "$1" show | gzip --no-name > "$dir/$file"
 	echo "\"$file\""
 }
 
@@ -226,8 +226,8 @@ receiving_json() {
 	local file
 
 	set -e # as above
-	"$top/scripts/rotdisk" counters "$receive_disk" > "$work_dir/counters"
-	"$top/scripts/rotdisk" trace "$receive_disk" off
+	"$top/tools/rotdisk/rotdisk" counters "$receive_disk" > "$work_dir/counters"
+	"$top/tools/rotdisk/rotdisk" trace "$receive_disk" off
 	file=$(keep_trace "$receive_disk" "$1-receiving")
 	jq --null-input --compact-output --argjson trace "$file" \
 		--argjson reads "$(counters_json ^read_ "$work_dir/counters")" \
@@ -237,9 +237,9 @@ receiving_json() {
 
 # Begin to watch a simulated disk.
 watch_disk() {
-	run "$top/scripts/rotdisk" trace "$1" clear
-	run "$top/scripts/rotdisk" trace "$1" on
-	run "$top/scripts/rotdisk" counters "$1" --reset
+	run "$top/tools/rotdisk/rotdisk" trace "$1" clear
+	run "$top/tools/rotdisk/rotdisk" trace "$1" on
+	run "$top/tools/rotdisk/rotdisk" counters "$1" --reset
 }
 
 one_send() {
@@ -265,8 +265,8 @@ one_send() {
 	if [[ ${job[simulated]} == 1 ]]; then
 		[[ ${job[to]}${job[dry_run]} != receive0 ]] ||
 			receiving=$(receiving_json "$variant-$which-$sample")
-		run_to "$work_dir/counters" "$top/scripts/rotdisk" counters "$disk"
-		run "$top/scripts/rotdisk" trace "$disk" off
+		run_to "$work_dir/counters" "$top/tools/rotdisk/rotdisk" counters "$disk"
+		run "$top/tools/rotdisk/rotdisk" trace "$disk" off
 	fi
 	if [[ ${job[to]} == receive ]]; then
 		disk_timing off

@@ -208,7 +208,7 @@ build_tree() {
 	run umount "$mnt"
 	if [[ ${job[receive_rounds]} -gt 0 ]]; then
 		run umount "$receive_mnt"
-		run "$top/scripts/rotdisk" save "$receive_disk" "$dir/receive-disk"
+		run "$top/tools/rotdisk/rotdisk" save "$receive_disk" "$dir/receive-disk"
 	fi
 	[[ ${job[dry_run]} == 1 ]] || btrfs --version |
 		awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$dir/btrfs-progs"

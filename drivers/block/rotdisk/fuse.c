@@ -3,7 +3,8 @@
  * A file in memory with the timing of a real disk, to be put under a loop
  * device: the front end of model.c for any kernel, in real time.
  *
- * Beside it lie three by which scripts/rotdisk controls it, see Documentation/block/rotdisk.rst.
+ * Beside it lie three by which tools/rotdisk/rotdisk controls it, see
+ * Documentation/block/rotdisk.rst.
  */
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 312
@@ -326,7 +327,7 @@ int main(int argc, char **argv)
 	size_t len = fread(text, 1, sizeof(text), stdin);
 	u64 most;
 
-	/* The lock of scripts/rotdisk-fuse.sh: from here on SENDAHEAD_DISK tells of us. */
+	/* The lock of tools/rotdisk/rotdisk-fuse.sh: from here on SENDAHEAD_DISK tells of us. */
 	close_range(3, ~0U, 0);
 	if (argc != 4 || rotdisk_profile_parse(&profile, text, len, err, sizeof(err))) {
 		fputs(argc == 4 ? err : "usage: rotdisk-fuse BYTES TRACE FOLDER < PROFILE", stderr);

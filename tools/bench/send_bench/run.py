@@ -207,7 +207,7 @@ class Run:
         folder, name = os.path.split(self.output)
         run = str(os.getpid())
         if self.options.kind == "host":
-            call(tool("scripts", "rotdisk"), "clean")
+            call(tool("tools", "rotdisk", "rotdisk"), "clean")
             run += "-" + read("/proc/self/stat").rpartition(") ")[2].split()[19]
             os.environ["SENDAHEAD_RUN"] = run
         self.partial = os.path.join(folder, f".{name}.partial." + run.rpartition("/")[2])

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
-# The disks of scripts/rotdisk where the kernel has no rotdisk_blk: rotdisk-fuse
+# The disks of tools/rotdisk/rotdisk where the kernel has no rotdisk_blk: rotdisk-fuse
 # under a loop device. Sourced by it, with "top" set, and "made_fuse" to name the disk
 # that is to be dropped at its end.
 # shellcheck disable=SC2154,SC2034 # these two
