@@ -84,7 +84,7 @@ check:
 
 fstests:
 	@scripts/install-deps kernel bench fstests
-	@scripts/fstests $(FSTESTS_ARGS) '$(FSTESTS)'
+	@tools/testing/fstests $(FSTESTS_ARGS) '$(FSTESTS)'
 
 kernels:
 	@tools/testing/btrfs-send/run-all --only-build --kernels '$(or $(KERNELS),all)'
