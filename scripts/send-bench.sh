@@ -185,11 +185,9 @@ only stock can be measured"
 measure() {
 	local sample
 
-	# a patch that is not there must not be measured as one that gains nothing
-	case $1$([[ ! -e $module/send_prefetch ]] || echo +) in
+	case $1 in
 	stock) ;;
-	stock+ | patched) die "$1 cannot be measured by this kernel" ;;
-	patched+) set_parameters "${parameters[@]}" ;;
+	patched) set_parameters "send_prefetch=$mode" "${parameters[@]}" ;;
 	*) set_parameters "send_prefetch=$1" "${parameters[@]}" ;;
 	esac
 	mount_bench
@@ -262,7 +260,7 @@ parse_options() {
 }
 
 main() {
-	local name missing='' lab
+	local name missing='' lab mode names
 
 	lab=$(dirname "$(realpath "$0")")/../tools/bench/send-bench
 	[[ ! -x $lab ]] || exec "$lab" "$@"
@@ -272,12 +270,18 @@ main() {
 	done
 	[[ -z $missing || ${job[dry_run]} == 1 ]] || die "not installed:$missing" 77
 	[[ $EUID == 0 || ${job[dry_run]} == 1 ]] || die "--device needs root"
-	check_device "${job[device]}"
+	modprobe btrfs 2> /dev/null || true
+	# a patch that is not there must not be measured as one that gains nothing
+	mode=$(cat "$module/send_prefetch" 2> /dev/null || true) names=stock
+	[[ -z $mode ]] || names=off,generation,exact,patched
+	: "${job[variants]:=${names/exact,}}"
+	for name in ${job[variants]//,/ }; do
+		[[ ,$names, == *,$name,* ]] ||
+			die "$name cannot be measured by this kernel: there are $names"
+	done
 	: "${job[output]:=send-bench-$(date --utc +%Y%m%dT%H%M%SZ)}"
 	[[ ! -e ${job[output]} ]] || die "${job[output]} exists already, name another directory" 2
-	modprobe btrfs 2> /dev/null || true
-	[[ ! -e $module/send_prefetch ]] || : "${job[variants]:=off,generation,patched}"
-	: "${job[variants]:=stock}"
+	check_device "${job[device]}"
 	trap cleanup EXIT
 	work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
 	mkdir "${mnt:=$work_dir/bench}"
