@@ -57,22 +57,23 @@ run_to() {
 }
 run() { run_to '' "$@"; }
 
-# Refuse a device that is in use or holds something.
+# Refuse a device that is in use or holds something, or of which nobody says what it holds.
 check_device() {
 	local dev=$1 real block found
 
 	[[ -b $dev ]] || die "$dev is not a block device" 2
 	real=$(realpath "$dev") block=/sys/class/block/${real##*/}
-	found=$(lsblk --noheadings --list --output NAME,MOUNTPOINTS "$real" |
-		awk 'NF > 1 { print "  mounted or swapped on: " $0 }'
+	found=$(lsblk --noheadings --list --output NAME,MOUNTPOINT "$real" |
+		awk 'NF > 1 { print "  mounted or swapped on: " $0 }' || exit
 		find "$block"{,/"${real##*/}"*}/holders -mindepth 1 -printf '  held by: %f\n' \
-			2> /dev/null || true)
+			2> /dev/null || true) || die "lsblk does not say whether $dev is in use"
 	[[ -z $found ]] || { echo "$found" >&2 && die "$dev is in use (above): \
 unmount it and stop what holds it first, --erase does not do that" 2; }
 	found=$(wipefs --no-act --noheadings --output TYPE,LABEL,UUID,OFFSET "$real" |
-		sed 's/^/  signature: /'
+		sed 's/^/  signature: /' || [[ ${job[dry_run]} == 1 ]] || exit
 		find "$block"/*/partition 2> /dev/null |
-			sed 's,.*/\(.*\)/partition,  partition: \1,' || true)
+			sed 's,.*/\(.*\)/partition,  partition: \1,' || true) ||
+		die "wipefs does not say what is on $dev"
 	[[ -n $found ]] || return 0
 	echo "$found" >&2
 	[[ ${job[erase]} == 1 ]] ||
