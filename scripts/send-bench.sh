@@ -283,6 +283,8 @@ main() {
 	: "${job[output]:=send-bench-$(date --utc +%Y%m%dT%H%M%SZ)}"
 	[[ ! -e ${job[output]} ]] || die "${job[output]} exists already, name another directory" 2
 	check_device "${job[device]}"
+	# a link may go with what is erased
+	job[device]=$(realpath "${job[device]}")
 	trap cleanup EXIT
 	work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
 	mkdir "${mnt:=$work_dir/bench}"

@@ -114,6 +114,12 @@ class Run:
             probe_host()
         self.choose_variants()
         self.choose_output()
+        # A link may go with what is erased, and fio takes a colon for the end of a name.
+        for name in ("device", "receive_device"):
+            if getattr(options, name):
+                setattr(options, name, os.path.realpath(getattr(options, name)))
+        if options.device and options.device == options.receive_device:
+            wrong(f"{options.device} cannot receive what it sends")
 
     def choose_variants(self):
         """What is asked for, or what there is."""
