@@ -222,7 +222,7 @@ print_table() {
 cleanup() {
 	local name
 
-	trap '' INT TERM
+	trap '' HUP INT TERM
 	jobs -p | xargs --no-run-if-empty kill 2>/dev/null || true
 	wait
 	for name in "${!saved_parameters[@]}"; do

@@ -282,16 +282,20 @@ class Run:
 
     def run_child(self, command):
         """A signal that ends this run ends the child first. Returns its exit status."""
+        # The guest heeds it only after what it has started, a send, say: that ends as well.
+        group = self.options.own_kernel and not self.options.dry_run
         self.child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+            preexec_fn=os.setpgrp if group else
+            lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
         # What it said last may explain the status.
         shown = threading.Thread(target=show_progress, args=(self.child.stderr,))
         shown.start()
         try:
             status = self.child.wait()
         except BaseException:
-            self.child.terminate()
+            if self.child.poll() is None:
+                (os.killpg if group else os.kill)(self.child.pid, signal.SIGTERM)
             self.child.wait()
             raise
         finally:
