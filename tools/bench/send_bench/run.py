@@ -48,11 +48,19 @@ def base(path):
     return os.path.basename(path.rstrip("/")) or "/"
 
 
+def write(message):
+    """To standard error, or to nobody: whoever says it must not have to wait for ever."""
+    try:
+        sys.stderr.buffer.write(message)
+        sys.stderr.buffer.flush()
+    except OSError:
+        pass
+
+
 def show_progress(messages):
     """Lines '@progress DONE TOTAL WHAT' become one line that is written over, on a terminal;
     everything else passes."""
     what, since = b"", 0.0
-    write = sys.stderr.buffer.write
     for line in messages:
         match = re.match(rb"@progress (\d+) (\d+) (.*)", line)
         if not match:
@@ -65,10 +73,8 @@ def show_progress(messages):
             took = int(time.monotonic() - since)
             left = b", %d s left" % (took * (total - done) // done) if done and took else b""
             write(b"\r\033[K%s: %d of %d%s" % (what, done, total, left))
-        sys.stderr.buffer.flush()
     if what:
         write(b"\r\033[K")
-        sys.stderr.buffer.flush()
 
 
 class Run:
