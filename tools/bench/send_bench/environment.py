@@ -11,9 +11,12 @@ from .job import TOP
 
 
 def output_of(*command):
-    """What a command prints, or None if it fails."""
-    done = subprocess.run(command, cwd=TOP, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, check=False)
+    """What a command prints, or None if it fails or is not there."""
+    try:
+        done = subprocess.run(command, cwd=TOP, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False)
+    except OSError:
+        return None
     return done.stdout.rstrip("\n") if done.returncode == 0 else None
 
 

@@ -135,7 +135,7 @@ class Run:
             wanted = "off,stock,patched"
         elif not wanted:
             # The machine's own btrfs may be an untouched one.
-            subprocess.run(["modprobe", "btrfs"], stderr=subprocess.DEVNULL, check=False)
+            output_of("modprobe", "btrfs")
             wanted = "off,generation,patched" if os.path.exists(PREFETCH) else "stock"
             if options.kind == "host" and os.access(tool("build", "sendahead"), os.X_OK):
                 wanted += ",program"
@@ -160,11 +160,12 @@ class Run:
                 output += "+"
         elif os.path.exists(output) and not (os.path.isdir(output) and not os.listdir(output)):
             wrong(f"{output} exists already and is not empty: name another directory for --output")
-        output = os.path.join(os.getcwd(), output)
+        # what "." and links stand for: it is put there by its name
+        output = os.path.realpath(output)
         forbidden = r"[\x00-\x1f\x7f]" if options.own_kernel else r"[\x00-\x1f\x7f\s,\"]"
         if re.search(forbidden, output):
             wrong(f"--output takes a path without white space, commas and quotes, not '{output}'")
-        self.output = output.rstrip("/")
+        self.output = output
 
     @staticmethod
     def kernel_of(variant):
@@ -196,8 +197,9 @@ class Run:
         if self.profile_file:
             self.check_profile(self.profile_file)
         if options.dry_run:
-            self.partial = output_of("mktemp", "--directory", os.path.join(
-                os.environ.get("TMPDIR", "/tmp"), "send-bench.XXXXXX"))
+            self.partial = output_of("mktemp", "--directory", "--tmpdir", "send-bench.XXXXXX")
+            if not self.partial:
+                wrong(f"cannot write to {os.environ.get('TMPDIR') or '/tmp'}")
         else:
             self.make_partial()
         if self.profile_file:
@@ -226,12 +228,13 @@ class Run:
         if self.options.kind == "host":
             self.record = os.path.join("/run/sendahead/runs", run)
             with open(self.record, "w", encoding="utf-8") as file:
-                file.write(f"{self.partial}\n{os.environ.get('TMPDIR', '/tmp')}/send-bench.{run}\n")
+                folder = os.environ.get("TMPDIR") or "/tmp"
+                file.write(f"{self.partial}\n{folder}/send-bench.{run}\n")
         try:
             os.makedirs(self.partial)
         except OSError:
             self.partial = None
-            wrong(f"cannot write to {folder}")
+            wrong(f"cannot write to {os.path.dirname(self.output)}")
 
     def path(self, *names):
         """A file of the folder where everything is made."""
@@ -348,7 +351,8 @@ class Run:
         if self.options.dry_run:
             return
         self.keep_classes()
-        with open(self.path("env.json"), "w", encoding="utf-8") as file:
+        # bytes that are no text become \udcXX
+        with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
             file.write("\n")
         for name in ("disk", "receive-disk", "slow.conf", "fio*.json", "skipped", "btrfs-progs",
@@ -358,10 +362,13 @@ class Run:
 
     def publish(self):
         """The run as a whole, and what it says; a void one does not become the latest."""
-        if os.path.isdir(self.output):
-            os.rmdir(self.output)
-        os.rename(self.partial, self.output)
-        self.partial = None
+        partial, self.partial = self.partial, None
+        try:
+            if os.path.isdir(self.output):
+                os.rmdir(self.output)
+            os.rename(partial, self.output)
+        except OSError as error:
+            raise Failure(f"the results are in {partial}: {error}") from error
         self.note(f"results in {self.output}")
         report = [tool("tools", "bench", "bench-report")]
         if subprocess.run([*report, "--verify", self.output], check=False).returncode:
@@ -402,8 +409,7 @@ def size(text):
 
 def probe_host():
     """What the lane host needs of the machine; packages are installed later."""
-    subprocess.run(["modprobe", "--all", "--quiet", "fuse", "loop", "btrfs"],
-                   stderr=subprocess.DEVNULL, check=False)
+    output_of("modprobe", "--all", "--quiet", "fuse", "loop", "btrfs")
     missing = ["root"] if os.geteuid() else []
     for path, what in (("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")):
         try:
