@@ -57,10 +57,15 @@ to_sha256_signal() {
 	mv "$work_dir/sha256.tmp" "$work_dir/sha256"
 }
 
+# At most a minute: who was to write it may have failed.
 wait_for_file() {
-	while [[ ! -s $1 ]]; do
+	local tries
+
+	for ((tries = 0; tries < 6000; tries++)); do
+		[[ ! -s $1 ]] || return 0
 		sleep 0.01
 	done
+	die "$1 was not written"
 }
 
 # Wait for a multiple of ten seconds, so that the disk has turned as far at the start of
@@ -136,10 +141,10 @@ timed_send() {
 	receive*) "${send[@]}" | take_stream to_receive; sync_start=$(now_ns)
 		sync --file-system "$receive_mnt"; end=$(now_ns) ;;
 	esac
-	beside end
-	[[ ${job[own_kernel]} == 1 ]] || return 0
 	# these have 10 ms, and go on whatever somebody does to the clock
 	read -r now _ < /proc/uptime
+	beside end
+	[[ ${job[own_kernel]} == 1 ]] || return 0
 	((end - start - (10#${now/./} - 10#${up/./}) * 10000000 < 100000000 &&
 		(10#${now/./} - 10#${up/./}) * 10000000 - (end - start) < 100000000)) ||
 		[[ ${job[to]} == file ]] || die "the clock was set during a send, run it again"
