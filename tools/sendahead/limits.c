@@ -55,10 +55,13 @@ u64 limits_memory(void)
 			continue;
 		group += strcspn(group, "/");
 		group[strcspn(group, "\n")] = 0;
-		while ((slash = strrchr(group, '/'))) {
+		/* up to "": a container may see its own group there, under a path of the host */
+		do {
 			limit = min_u64(limit, limit_of(group));
-			*slash = 0;
-		}
+			slash = strrchr(group, '/');
+			if (slash)
+				*slash = 0;
+		} while (slash);
 	}
 	if (file)
 		fclose(file);
