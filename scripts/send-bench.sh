@@ -174,8 +174,7 @@ set_parameters() {
 
 	for name; do
 		file=$module/${name%%=*}
-		[[ -w $file ]] || die "the btrfs of this kernel has no parameter ${name%%=*}: \
-only stock can be measured"
+		[[ -w $file ]] || die "the btrfs of this kernel has no parameter ${name%%=*}"
 		: "${saved_parameters[${name%%=*}]:=$(< "$file")}"
 		run_to "$file" echo "${name#*=}" ||
 			die "btrfs.${name%%=*} does not take '${name#*=}', see the kernel log"
@@ -186,11 +185,7 @@ only stock can be measured"
 measure() {
 	local sample
 
-	case $1 in
-	stock) ;;
-	patched) set_parameters "send_prefetch=$mode" "${parameters[@]}" ;;
-	*) set_parameters "send_prefetch=$1" "${parameters[@]}" ;;
-	esac
+	[[ $1 == stock ]] || set_parameters "send_prefetch=${1/patched/$mode}" "${parameters[@]}"
 	mount_bench
 	for ((sample = 1; sample <= job[samples]; sample++)); do
 		one_send full "$1" "$sample" "$mnt/snap1"
@@ -277,14 +272,12 @@ main() {
 	[[ -z $mode ]] || names=off,generation,exact,patched
 	: "${job[variants]:=${names/exact,}}"
 	for name in ${job[variants]//,/ }; do
-		[[ ,$names, == *,$name,* ]] ||
-			die "$name cannot be measured by this kernel: there are $names"
+		[[ ,$names, == *,$name,* ]] || die "this kernel measures $names, not $name"
 	done
 	: "${job[output]:=send-bench-$(date --utc +%Y%m%dT%H%M%SZ)}"
 	[[ ! -e ${job[output]} ]] || die "${job[output]} exists already, name another directory" 2
 	check_device "${job[device]}"
-	# a link may go with what is erased
-	job[device]=$(realpath "${job[device]}")
+	job[device]=$(realpath "${job[device]}") # a link may go with what is erased
 	trap cleanup EXIT
 	work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
 	mkdir "${mnt:=$work_dir/bench}"
