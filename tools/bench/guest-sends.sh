@@ -30,6 +30,8 @@ set_ends() {
 	elif [[ -n ${job[buffer]} ]]; then
 		receiver=(through mbuffer -q -m "${job[buffer]}" -- "${receiver[@]}")
 	fi
+	[[ ${job[latency]} == 0 ]] ||
+		receiver=(through "$top/tools/bench/bench-delay" "${job[latency]}" -- "${receiver[@]}")
 	[[ -z ${job[rate]} ]] ||
 		receiver=(through pv --quiet --rate-limit "${job[rate]}" -- "${receiver[@]}")
 	receiver+=("$receive_dir")

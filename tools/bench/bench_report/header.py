@@ -73,8 +73,10 @@ def describe(run):
                 (parameters.items() if isinstance(parameters, dict) else ()) if key != "generator"]
     n = env.get("samples")
     send = [f"to {env.get('to', '-')}",
+            *([f"on a simulated {env['receive_profile']}"] if env.get("receive_profile") else []),
             *([f"aged by {env['receive_rounds']} rounds"] if env.get("receive_rounds") else []),
             *(f"{key} {env[key]}" for key in ("buffer", "rate") if env.get(key)),
+            *([f"latency {env['latency_ns'] / 1e6:g} ms"] if env.get("latency_ns") else []),
             "without data" if env.get("no_data") else "with data",
             *(["compressed data as it is"] if env.get("compressed_data") else []),
             f"{n} sample{'' if n == 1 else 's'} each"]
@@ -102,8 +104,8 @@ def describe(run):
 def differences(runs):
     """What else than the run differs between runs, which a reader must know."""
     keys = ["source", "lane", "clock", "instruction_ns", "profile", "workload", "btrfs_progs", "to",
-            "buffer", "rate", "no_data", "compressed_data", "memory", "commit", "dirty",
-            "config_sha256", "series_sha256", "module_parameters"]
+            "receive_profile", "buffer", "rate", "latency_ns", "no_data", "compressed_data", "memory",
+            "commit", "dirty", "config_sha256", "series_sha256", "module_parameters"]
     envs = [{**{key: run.env.get(key) for key in keys},
              "receive_rounds": run.env.get("receive_rounds") or 0,
              "kernel": describe_kernel(run.env)[0], "device": lookup(run.env, "device", "name"),

@@ -91,6 +91,11 @@ def device(run):
             "rotational": rotational and rotational == "1"}
 
 
+def profile_name(profile):
+    """What a name or a file of --profile is called."""
+    return os.path.basename(profile).removesuffix(".conf")
+
+
 def environment(run):
     """All of it."""
     options, workload = run.options, run.workload
@@ -111,7 +116,8 @@ def environment(run):
                     for variant, kernel in all_kernels.items()},
         "config_sha256": next(iter(all_kernels.values()))["config"],
         "series_sha256": None if run.lane == "host" else series_sha256(run.kernel),
-        "profile": run.profile_file and os.path.basename(options.profile).removesuffix(".conf"),
+        "profile": run.profile_file and profile_name(options.profile),
+        "receive_profile": profile_name(options.receive_profile) or None,
         "device": device(run),
         "btrfs_progs": read(run.partial, "btrfs-progs"),
         "workload": os.path.basename(workload.name),
@@ -130,5 +136,6 @@ def environment(run):
         "clock": None if own else options.clock, "instruction_ns": options.instruction_ns,
         "receive_rounds": options.receive_rounds if options.to == "receive" else None,
         "buffer": options.buffer or None, "rate": options.rate or None,
+        "latency_ns": options.latency * 10 ** 6 or None,
         "module_parameters": options.parameters,
         "skipped": list(filter(None, (read(run.partial, "skipped") or "").split("\n")))}

@@ -61,16 +61,19 @@ The tree:
 
 The send:
   --samples N           repeat each cold send N times (default 1)
-  --to null|file|receive  where the stream goes; receive: into btrfs receive on a
-                        second disk, which is synced within the time that is
-                        told, and the result is compared with the source
+  --to null|file|receive|remote  where the stream goes; receive: into btrfs
+                        receive on a second disk, which is synced within the time
+                        that is told, and the result is compared with the source;
+                        remote: the same with --rate 12M and --latency 20
   --receive-device DEV  that second disk when --device is given
+  --receive-profile NAME  that second disk without --device (default: as --profile)
   --receive-rounds N    let that disk live through N increments before the first
                         snapshot, each but the last deleted again (workloads that
                         have rounds, which are N at least; not with --device)
   --buffer SIZE         mbuffer of this size before btrfs receive; the program's
                         own buffer of this size where that receives
   --rate SIZE           bytes a second between the two, by pv: a slow network
+  --latency MS          time from the one to the other, with 6 MiB under way at most
   --no-data             btrfs send --no-data
   --compressed-data     btrfs send --compressed-data
   --beside reader|writer  time somebody else during each send: random reads of
@@ -97,12 +100,16 @@ or a disk full, 77 cannot run here, 128 a virtual machine was lost.
 VALUES = {
     "device": "", "profile": "desktop-7200", "kind": "uml", "clock": "disk", "processor": "",
     "kernel": "", "tree-kernel": "", "variants": "", "memory": "8G", "workload": "published",
-    "to": "null", "receive-device": "", "buffer": "", "rate": "", "beside": "", "output": "",
-    "format": "table"}
+    "to": "null", "receive-device": "", "receive-profile": "", "buffer": "", "rate": "",
+    "beside": "", "output": "", "format": "table"}
 # Those that are numbers: the default, the least and the most.
 NUMBERS = {
     "timeout": (3600, 0, 10 ** 9), "seed": (1, 0, 10 ** 12), "samples": (1, 1, 1000),
-    "receive-rounds": (0, 1, 1000)}
+    "receive-rounds": (0, 1, 1000), "latency": (0, 1, 10000)}
+# What goes with --to receive only.
+RECEIVE = ("receive-profile", "receive-rounds", "buffer", "rate", "latency")
+# A network of 100 Mbit/s: --to remote.
+REMOTE = {"rate": "12M", "latency": 20}
 FLAGS = ("erase", "print-workload", "print-job", "faithful", "no-data", "compressed-data",
          "no-trace", "count-instructions", "dry-run")
 # Options that change a number of the workload, which has its default.
@@ -125,7 +132,7 @@ VARIANTS = ("off", "stock", "searches", "patched", "generation", "exact", "progr
 PROCESSORS = {"desktop": "0.25", "nas": "1", "": "0.25"}
 # What a value must look like, and how that is said.
 SIZE = (r"[1-9][0-9]{0,5}[KMG]", "a size such as 512M or 8G")
-FORMS = (("to", "null|file|receive", "null, file or receive"),
+FORMS = (("to", "null|file|receive|remote", "null, file, receive or remote"),
          ("beside", "reader|writer|", "reader or writer"),
          ("kind", "uml|qemu|host", "uml, qemu or host"), ("clock", "disk|all", "disk or all"),
          ("memory", *SIZE), ("buffer", SIZE[0] + "|", SIZE[1]), ("rate", SIZE[0] + "|", SIZE[1]),
@@ -210,6 +217,10 @@ def check(options, given):
         value = getattr(options, name)
         if not re.fullmatch(form, value):
             wrong(f"--{name} takes {what}, not '{value}'")
+    if options.to == "remote":
+        options.to = "receive"
+        for name, value in REMOTE.items():
+            setattr(options, name, getattr(options, name) or value)
     if options.kind == "host":
         for word in given:
             if re.fullmatch("--(device|(tree-)?kernel|memory|timeout|count-.*)", word):
@@ -227,10 +238,12 @@ def check(options, given):
         wrong("--processor goes with --clock all")
     if options.buffer.endswith("K") and int(options.buffer[:-1]) < 1024:
         wrong(f"--buffer takes 1M at least, not '{options.buffer}'")
-    if options.to != "receive" and (options.receive_rounds or options.buffer or options.rate):
-        wrong("--receive-rounds, --buffer and --rate go with --to receive")
-    if options.receive_rounds and options.device:
-        wrong("--receive-rounds does not go with --device")
+    for name in RECEIVE:
+        if options.to != "receive" and getattr(options, name.replace("-", "_")):
+            wrong(f"--{name} goes with --to receive")
+    for name in ("receive-rounds", "receive-profile"):
+        if options.device and getattr(options, name.replace("-", "_")):
+            wrong(f"--{name} does not go with --device")
     for parameter in options.parameters:
         if not re.fullmatch(r"[a-z_]+=[^\s]+", parameter):
             wrong(f"--parameter takes NAME=VALUE, not '{parameter}'")

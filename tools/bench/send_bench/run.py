@@ -102,7 +102,7 @@ class Run:
         for name in (self.kernel, self.tree_kernel):
             if name not in kernels:
                 wrong(f"no kernel '{name}': there are {' '.join(kernels)}")
-        self.profile_file = None
+        self.profile_file = self.receive_profile_file = None
         if options.device:
             self.lane = "device"
             if not options.dry_run and os.geteuid():
@@ -111,11 +111,10 @@ class Run:
                 wrong(f"{options.device} is not a block device")
         else:
             self.lane = "microvm" if options.clock == "all" else options.kind
-            name = options.profile
-            self.profile_file = name if "/" in name else os.path.join(PROFILES, name + ".conf")
-            if not (os.path.isfile(self.profile_file) and os.access(self.profile_file, os.R_OK)):
-                there = sorted(base(path)[:-5] for path in glob.glob(PROFILES + "/*.conf"))
-                wrong(f"no disk profile '{name}': there are {' '.join(there)}")
+            self.profile_file = find_profile(options.profile)
+            if options.to == "receive":
+                self.receive_profile_file = find_profile(options.receive_profile or
+                                                         options.profile)
         if options.kind == "host" and not options.dry_run:
             probe_host()
         self.choose_variants()
@@ -194,16 +193,18 @@ class Run:
                 needs.append(["qemu"])
             if any(call(tool("scripts", "install-deps"), *need) for need in needs):
                 raise Failure("what the bench needs is not installed, see above")
-        if self.profile_file:
-            self.check_profile(self.profile_file)
+        profiles = [("profile.conf", self.profile_file),
+                    ("receive-profile.conf", self.receive_profile_file)]
+        for _, file in filter(all, profiles):
+            self.check_profile(file)
         if options.dry_run:
             self.partial = output_of("mktemp", "--directory", "--tmpdir", "send-bench.XXXXXX")
             if not self.partial:
                 wrong(f"cannot write to {os.environ.get('TMPDIR') or '/tmp'}")
         else:
             self.make_partial()
-        if self.profile_file:
-            shutil.copy(self.profile_file, self.path("profile.conf"))
+        for name, file in filter(all, profiles):
+            shutil.copy(file, self.path(name))
         if options.clock == "all":
             with open(self.path("slow.conf"), "w", encoding="utf-8") as file:
                 file.write(slow_profile(read(self.profile_file), options.instruction_ns))
@@ -400,6 +401,15 @@ def is_block_device(path):
         return stat.S_ISBLK(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def find_profile(name):
+    """The file of a simulated disk."""
+    path = name if "/" in name else os.path.join(PROFILES, name + ".conf")
+    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
+        there = sorted(base(path)[:-5] for path in glob.glob(PROFILES + "/*.conf"))
+        wrong(f"no disk profile '{name}': there are {' '.join(there)}")
+    return path
 
 
 def size(text):
