@@ -228,6 +228,15 @@ keep_trace() {
 	echo "\"$file\""
 }
 
+# save_receiver WHEN: what the receiving disk holds, for the host to say of which trees its blocks
+# are; of the first sample, which --by-class tells of.
+save_receiver() {
+	[[ ${job[to]}${job[simulated]}${job[trace]}$sample == receive111 ]] || return 0
+	run mkdir --parents "$dir/receiving"
+	run "$top/tools/rotdisk/rotdisk" save "$receive_disk" "$dir/receiving/$variant-$which-$1" \
+		--mounted
+}
+
 # What the receiving disk did, as an object of reads and writes, with its trace.
 receiving_json() {
 	local file
@@ -261,6 +270,7 @@ one_send() {
 		send_options+=("$mnt/snap1")
 	fi
 	note "$variant: $which send, sample $sample of ${job[samples]}"
+	save_receiver before
 	make_cold
 	if [[ ${job[simulated]} == 1 ]]; then
 		watch_disk "$disk"
@@ -272,6 +282,7 @@ one_send() {
 	if [[ ${job[simulated]} == 1 ]]; then
 		[[ ${job[to]}${job[dry_run]} != receive0 ]] ||
 			receiving=$(receiving_json "$variant-$which-$sample")
+		save_receiver after
 		run_to "$work_dir/counters" "$top/tools/rotdisk/rotdisk" counters "$disk"
 		run "$top/tools/rotdisk/rotdisk" trace "$disk" off
 	fi

@@ -13,8 +13,8 @@ from bench_report.runs import InputError, is_count, parse_json, read_text
 from bench_report.traces import SECTOR, read_trace
 
 # In the order of the table.
-CLASSES = ("tree diff", "send root", "look-ups", "extent tree", "other snapshots", "checksums",
-           "other metadata", "data", "stream", "read ahead")
+CLASSES = ("tree diff", "send root", "look-ups", "subvolumes", "extent tree", "other snapshots",
+           "checksums", "other metadata", "data", "stream", "read ahead")
 
 # What a send reads of blocks that these trees have.
 FULL = {"snap1": "send root", "snap1+snap2": "send root", "snap2": "other snapshots"}
@@ -22,16 +22,18 @@ INCREMENTAL = {"snap1": "tree diff", "snap2": "tree diff", "snap1+snap2": "look-
 BOTH = {"snapshots": "other snapshots", "extent": "extent tree", "checksum": "checksums",
         "other": "other metadata"}
 TREES = {*FULL, *INCREMENTAL, *BOTH}
+# What a receive reads and writes of them.
+RECEIVE = {**BOTH, **dict.fromkeys(("snap1", "snap1+snap2", "snap2", "snapshots"), "subvolumes")}
 
 
 class Blocks:
-    """Where the tree blocks of a run's disk lie."""
+    """Where the tree blocks of a run's disk lie, by a file of the run."""
 
-    def __init__(self, run):
+    def __init__(self, run, name="classes.tsv.gz"):
         self.starts = []
         self.ends = []
         self.trees = []
-        path = run.file("classes.tsv.gz")
+        path = run.file(name)
         number = 1
         try:
             with gzip.open(path, "rt", encoding="ascii") as file:
@@ -75,26 +77,56 @@ class Blocks:
             index += 1
 
 
-def count_reads(blocks, send, reads):
-    """{class: reads, bytes and the disk's time}.
+def count_commands(blocks, known, commands, meta="data"):
+    """{class: commands, bytes and the disk's time}.
 
-    A command that reads blocks of several classes counts as a read of each;
-    its time is shared out by their sectors.
+    A command on blocks of several classes counts for each; its time is shared
+    out by their sectors. What btrfs calls metadata and is no such block is meta.
     """
-    known = {**(FULL if send == "full" else INCREMENTAL), **BOTH}
     counts = {}
-    for read in reads:
+    for command in commands:
         shares = {}
-        for sectors, trees in blocks.parts(read.lba, read.lba + read.sectors):
-            name = known[trees] if trees else "data"
+        for sectors, trees in blocks.parts(command.lba, command.lba + command.sectors):
+            name = known[trees] if trees else meta if command.meta else "data"
             shares[name] = shares.get(name, 0) + sectors
         for name, sectors in shares.items():
-            entry = counts.setdefault(name, {"reads": 0, "bytes": 0, "disk_ns": 0})
-            entry["reads"] += 1
+            entry = counts.setdefault(name, {"commands": 0, "bytes": 0, "disk_ns": 0})
+            entry["commands"] += 1
             entry["bytes"] += sectors * SECTOR
-            entry["disk_ns"] += read.service_ns * sectors / read.sectors
-    return {name: {key: round(value) for key, value in counts[name].items()}
-            for name in CLASSES if name in counts}
+            entry["disk_ns"] += command.service_ns * sectors / command.sectors
+    return {name: {key: round(value) for key, value in entry.items()}
+            for name, entry in counts.items()}
+
+
+def count_reads(blocks, send, reads):
+    """The same of what a send reads."""
+    known = {**(FULL if send == "full" else INCREMENTAL), **BOTH}
+    return {name: {"reads": entry["commands"], "bytes": entry["bytes"],
+                   "disk_ns": entry["disk_ns"]}
+            for name, entry in count_commands(blocks, known, reads).items()}
+
+
+def receiving_classes(run, sample):
+    """What the receiving disk has read, by the trees it held before, and written, by those that
+    it holds after it; None if that was not kept."""
+    trace = (sample.get("receiving") or {}).get("trace")
+    names = [os.path.join("receiving", f"{sample['variant']}-{sample['send']}-{when}.tsv.gz")
+             for when in ("before", "after")]
+    if not trace or not all(os.path.exists(run.file(name)) for name in names):
+        return None
+    reads, writes = (
+        # a superblock, or a block that a later commit has written anew elsewhere
+        count_commands(Blocks(run, name), RECEIVE, read_trace(run, trace, op), "other metadata")
+        for name, op in zip(names, "RW"))
+    nothing = {"commands": 0, "bytes": 0, "disk_ns": 0}
+    counts = {}
+    for name in CLASSES:
+        if name in reads or name in writes:
+            read, write = reads.get(name, nothing), writes.get(name, nothing)
+            counts[name] = {"reads": read["commands"], "reads_bytes": read["bytes"],
+                            "reads_busy_ns": read["disk_ns"], "writes": write["commands"],
+                            "writes_bytes": write["bytes"]}
+    return counts
 
 
 def read_instructions(run):
@@ -131,8 +163,10 @@ def add_classes(runs, rows):
             if row["run"] != run.name:
                 continue
             sample = run.of(row["send"], row["variant"])[0]
+            if row["receiving"]:
+                row["receiving"]["classes"] = receiving_classes(run, sample)
             if sample["trace"] is None:
                 raise InputError(f"run {run.name} has no trace of the disk's commands")
             row["classes"] = join_counts(
-                count_reads(blocks, row["send"], read_trace(run, sample)),
+                count_reads(blocks, row["send"], read_trace(run, sample["trace"])),
                 instructions.get((row["send"], row["variant"]), {}))

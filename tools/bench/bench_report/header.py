@@ -104,8 +104,8 @@ def describe(run):
 def differences(runs):
     """What else than the run differs between runs, which a reader must know."""
     keys = ["source", "lane", "clock", "instruction_ns", "profile", "workload", "btrfs_progs", "to",
-            "receive_profile", "buffer", "rate", "latency_ns", "no_data", "compressed_data", "memory",
-            "commit", "dirty", "config_sha256", "series_sha256", "module_parameters"]
+            "receive_profile", "buffer", "rate", "latency_ns", "no_data", "compressed_data",
+            "memory", "commit", "dirty", "config_sha256", "series_sha256", "module_parameters"]
     envs = [{**{key: run.env.get(key) for key in keys},
              "receive_rounds": run.env.get("receive_rounds") or 0,
              "kernel": describe_kernel(run.env)[0], "device": lookup(run.env, "device", "name"),

@@ -14,6 +14,7 @@ MARGIN_LEFT, MARGIN_TOP, GAP, ROW_GAP = 84, 66, 20, 128
 BARS_LEFT, BARS_WIDTH, MARGIN_RIGHT = 110, 260, 30
 # Told apart with any kind of colour vision, and on white as on black.
 INK, MOVED, BUFFER, BAR, FLOOR = "#5f6368", "#0072b2", "#e69f00", "#56b4e9", "#d55e00"
+WRITTEN = "#cc79a7"
 
 
 def quote(text):
@@ -22,24 +23,33 @@ def quote(text):
 
 
 class Panel:
-    """The read commands of one send as marks: LBA over time."""
+    """The commands of one send as marks: LBA over time."""
 
-    def __init__(self, run, send, row):
+    def __init__(self, run, row):
         self.row = row
-        sample = run.of(send, row["variant"])[0]
-        self.reads = read_trace(run, sample) if sample["trace"] else []
+        sample = run.of(row["send"], row["variant"])[0]
+        self.reads = read_trace(run, sample["trace"]) if sample["trace"] else []
+        self.writes = []
         self.start = min((r.submit_ns for r in self.reads), default=0)
+        self.title = f"{row['variant']}: {seconds(row['elapsed_ns'])} s, {row['requests']:,} reads"
+
+    def strokes(self):
+        """What is drawn, as its name, colour and commands."""
+        return (("$moved", MOVED, [r for r in self.reads if not r.hit]),
+                ("$buffer", BUFFER, [r for r in self.reads if r.hit]),
+                ("$written", WRITTEN, self.writes))
 
     def seconds(self, ns):
-        """Time since the first read."""
+        """Time since the first read of the disk that is sent from."""
         return (ns - self.start) / 1e9
 
     def end(self):
         """Where the time axis must reach."""
-        return max([self.row["elapsed_ns"] / 1e9] + [self.seconds(r.finish_ns) for r in self.reads])
+        return max([self.row["elapsed_ns"] / 1e9] +
+                   [self.seconds(c.finish_ns) for c in self.reads + self.writes])
 
-    def marks(self, hit, axis):
-        """Lines of gnuplot data: a stroke for the time the disk spent on a read.
+    def marks(self, commands, axis):
+        """Lines of gnuplot data: a stroke for the time the disk spent on a command.
 
         Strokes that fall on the same half pixel are drawn once.
         """
@@ -47,19 +57,29 @@ class Panel:
         x_step = x_end / PANEL_WIDTH / 2
         y_step = max(high - low, 1e-9) / PANEL_HEIGHT / 2
         drawn = {}
-        for read in self.reads:
-            if bool(read.hit) == hit:
-                end = self.seconds(read.finish_ns)
-                start = min(max(end - read.service_ns / 1e9, 0), end - x_step)
-                lba = read.lba * SECTOR / unit
-                drawn.setdefault((int(start / x_step), int(end / x_step), int(lba / y_step)),
-                                 f"{start:.6f} {lba:.4f}\n{end:.6f} {lba:.4f}\n\n")
+        for command in commands:
+            end = self.seconds(command.finish_ns)
+            start = min(max(end - command.service_ns / 1e9, 0), end - x_step)
+            lba = command.lba * SECTOR / unit
+            drawn.setdefault((int(start / x_step), int(end / x_step), int(lba / y_step)),
+                             f"{start:.6f} {lba:.4f}\n{end:.6f} {lba:.4f}\n\n")
         return "".join(drawn.values())
+
+
+class ReceivingPanel(Panel):
+    """The same of the receiving disk, with what it wrote, over the time of the other panel."""
+
+    def __init__(self, run, row):
+        super().__init__(run, row)
+        trace = (run.of(row["send"], row["variant"])[0].get("receiving") or {}).get("trace")
+        self.reads, self.writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
+        self.title = f"{row['variant']}: {len(self.reads):,} reads, {len(self.writes):,} writes"
 
 
 def lba_axis(panels):
     """Lowest and highest address of all panels, and the unit: (low, high, bytes, name)."""
-    used = [(r.lba * SECTOR, (r.lba + r.sectors) * SECTOR) for panel in panels for r in panel.reads]
+    used = [(c.lba * SECTOR, (c.lba + c.sectors) * SECTOR) for panel in panels
+            for c in panel.reads + panel.writes]
     low = min((u[0] for u in used), default=0)
     high = max((u[1] for u in used), default=MIB)
     unit, name = (1 << 30, "GiB") if high - low > 20 << 30 else (MIB, "MiB")
@@ -108,10 +128,8 @@ class Canvas:
 def draw_panel(canvas, panel, left, top, axis, first):
     """LBA over time of one variant; the first of a row has the labels of the LBA axis."""
     x_end, low, high, unit, unit_name = axis
-    row = panel.row
     canvas.place(left, top, PANEL_WIDTH, PANEL_HEIGHT)
-    canvas.text(left, top - 14, f"{row['variant']}: {seconds(row['elapsed_ns'])} s, "
-                f"{row['requests']:,} reads")
+    canvas.text(left, top - 14, panel.title)
     canvas.lines += [
         f"set xrange [0:{x_end}]; set yrange [{low}:{high}]", "unset key",
         f"set grid xtics ytics linewidth 0.5 linecolor rgb '{INK}' dashtype 3",
@@ -120,8 +138,8 @@ def draw_panel(canvas, panel, left, top, axis, first):
         (f"set ytics autofreq format '%.0f'; set ylabel 'LBA ({unit_name})' textcolor rgb '{INK}'"
          if first else "set ytics autofreq format ''; unset ylabel")]
     plots = []
-    for name, hit, colour in (("$moved", False, MOVED), ("$buffer", True, BUFFER)):
-        marks = panel.marks(hit, (x_end, low, high, unit))
+    for name, colour, commands in panel.strokes():
+        marks = panel.marks(commands, (x_end, low, high, unit))
         if marks:
             canvas.lines.append(f"{name} << EOD\n{marks}EOD")
             plots.append(f"{name} using 1:2 with lines linewidth 2 linecolor rgb '{colour}'")
@@ -174,10 +192,10 @@ def tic_step(end):
         step *= 10
 
 
-def draw_legend(canvas, floor, ranges):
+def draw_legend(canvas, written, floor, ranges):
     """What the marks mean, at the bottom."""
     entries = [(MOVED, 3, "read from the medium"), (BUFFER, 3, "read from the drive's buffer"),
-               (BAR, 8, "elapsed time, median")]
+               *([(WRITTEN, 3, "written")] if written else []), (BAR, 8, "elapsed time, median")]
     if floor:
         entries.append((FLOOR, 3, "floor: each block once, in disk order"))
     if ranges:
@@ -196,27 +214,36 @@ def draw_legend(canvas, floor, ranges):
 
 
 def as_svg(runs, rows):
-    """A row of panels for each run and send, a column for each variant, and bars."""
-    grid = [(run, send, [Panel(run, send, row) for row in rows
-                         if (row["run"], row["send"]) == (run.name, send)])
-            for send in SENDS for run in runs]
-    grid = [line for line in grid if line[2]]
+    """A row of panels for each run, send and disk, a column for each variant, and bars."""
+    grid = []
+    for send in SENDS:
+        for run in runs:
+            own = [row for row in rows if (row["run"], row["send"]) == (run.name, send)]
+            kinds = [Panel] + [ReceivingPanel] * any(row["receiving"] for row in own)
+            grid += [(run, send, [kind(run, row) for row in own]) for kind in kinds if own]
     columns = max(len(panels) for _, _, panels in grid)
     bars_left = MARGIN_LEFT + columns * (PANEL_WIDTH + GAP) + BARS_LEFT
     canvas = Canvas(bars_left + BARS_WIDTH + MARGIN_RIGHT,
                     MARGIN_TOP + len(grid) * (PANEL_HEIGHT + ROW_GAP) - 10)
-    low, high, unit, unit_name = lba_axis([panel for _, _, panels in grid for panel in panels])
+    axes = {kind: lba_axis([panel for _, _, panels in grid for panel in panels
+                            if type(panel) is kind]) for kind in (Panel, ReceivingPanel)}
     top = MARGIN_TOP
     for run, send, panels in grid:
         x_end = max(p.end() for _, other, others in grid for p in others if other == send) * 1.01
+        kind = type(panels[0])
         title = f"{send} send: {describe_disk(run.env)}, {run.env.get('workload', '-')}, " \
                 f"N = {number(lookup(run.env, 'parameters', 'files'), ',')}, source " \
                 f"{run.env.get('source') or 'not known'}, run {run.name}"
+        if kind is ReceivingPanel:
+            title = f"{send} send, the receiving disk: simulated " \
+                    f"{run.env.get('receive_profile') or run.env.get('profile')}, run {run.name}"
         canvas.text(16, top - 42, title, "sans-serif,15")
         for index, panel in enumerate(panels):
             draw_panel(canvas, panel, MARGIN_LEFT + index * (PANEL_WIDTH + GAP), top,
-                       (x_end, low, high, unit, unit_name), index == 0)
-        draw_bars(canvas, [panel.row for panel in panels], bars_left, top)
+                       (x_end, *axes[kind]), index == 0)
+        if kind is Panel:
+            draw_bars(canvas, [panel.row for panel in panels], bars_left, top)
         top += PANEL_HEIGHT + ROW_GAP
-    draw_legend(canvas, any(row["floor_ns"] for row in rows), any(row["n"] > 1 for row in rows))
+    draw_legend(canvas, any(row["receiving"] for row in rows),
+                any(row["floor_ns"] for row in rows), any(row["n"] > 1 for row in rows))
     return canvas.render()

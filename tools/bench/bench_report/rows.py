@@ -37,25 +37,25 @@ def delta(row, base):
     return (row["elapsed_ns"] - base["elapsed_ns"]) / base["elapsed_ns"]
 
 
-def trace_facts(run, samples, floor):
-    """What the traces of a row say: distinct bytes, floor and gaps."""
+def trace_facts(run, traces, profile, floor):
+    """What traces say, of which each has its number of reads: distinct bytes, floor and gaps."""
     facts = {"distinct_bytes": None, "floor_ns": None, "floor_reason": None,
              "gap_median_bytes": None, "gap_histogram": None}
-    if any(s["trace"] is None for s in samples):
+    if any(trace is None for trace, _ in traces):
         facts["floor_reason"] = "no trace of the disk's commands"
         return facts
     ranges = []
-    for sample in samples:
-        reads = read_trace(run, sample)
-        if len(reads) < sample["requests"]:
-            facts["floor_reason"] = f"the trace holds {len(reads)} of {sample['requests']} reads"
+    for trace, requests in traces:
+        reads = read_trace(run, trace)
+        if len(reads) < requests:
+            facts["floor_reason"] = f"the trace holds {len(reads)} of {requests} reads"
             return facts
         ranges.append(merge(reads))
     facts["distinct_bytes"] = median(sum(e - s for s, e in r) * SECTOR for r in ranges)
     gaps = gaps_of(ranges[0], run.nodesize)
     facts["gap_median_bytes"] = median(gaps)
     facts["gap_histogram"] = histogram(gaps)
-    profile = run.file("profile.conf")
+    profile = run.file(profile)
     if not os.path.exists(profile):
         facts["floor_reason"] = "a real disk has no model"
     elif floor.missing:
@@ -72,11 +72,18 @@ def prefetch_counts(samples):
     return {name: median(s["prefetch"].get(name) for s in samples) for name in samples[0]["prefetch"]}
 
 
-def receiving_facts(disks):
+def receiving_facts(run, disks, floor):
     """What the receiving disk read and wrote, medians; None if there was none."""
     if not disks:
         return None
-    facts = {}
+    # runs from before that disk could be another one have no profile of it
+    profile = "receive-profile.conf"
+    if not os.path.exists(run.file(profile)):
+        profile = "profile.conf"
+    seen = trace_facts(run, [(disk["trace"], disk["reads"]["requests"]) for disk in disks],
+                       profile, floor)
+    facts = {"distinct_bytes": seen["distinct_bytes"], "floor_ns": seen["floor_ns"],
+             "floor_reason": seen["floor_reason"]}
     for kind in ("reads", "writes"):
         did = {key: median(disk[kind][key] for disk in disks) for key in disks[0][kind]}
         facts |= {kind: did["requests"], f"{kind}_bytes": did["sectors"] * SECTOR}
@@ -96,7 +103,7 @@ def make_row(run, send, variant, floor):
     elapsed = median(times)
     parts = [middle[key] for key in ("seek_ns", "rotation_ns", "transfer_ns")]
     service = None if None in parts else sum(parts)
-    facts = trace_facts(run, samples, floor)
+    facts = trace_facts(run, [(s["trace"], s["requests"]) for s in samples], "profile.conf", floor)
     beside = [s["beside"] for s in samples if s.get("beside")]
     return {
         "run": run.name, "send": send, "variant": variant, "n": len(samples),
@@ -116,7 +123,8 @@ def make_row(run, send, variant, floor):
         "stream_sha256": samples[0]["stream_sha256"],
         "user_ns": middle["user_ns"], "system_ns": middle["system_ns"],
         "sync_ns": median(s.get("sync_ns") for s in samples),
-        "receiving": receiving_facts([s["receiving"] for s in samples if s.get("receiving")]),
+        "receiving": receiving_facts(
+            run, [s["receiving"] for s in samples if s.get("receiving")], floor),
         "prefetch": prefetch_counts(samples),
         "gap_median_bytes": facts["gap_median_bytes"], "gap_histogram": facts["gap_histogram"],
     } | ({"beside": {key: beside[0][key] if key == "kind" else median(b.get(key) for b in beside)

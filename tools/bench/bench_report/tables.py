@@ -57,14 +57,18 @@ def disk_table(rows):
 
 def receiving_table(rows):
     """What the disk did that the stream was received on; None if there was none."""
-    headings = ["send", "variant", "reads", "MiB", "reading", "writes, flushes", "MiB"]
+    headings = ["send", "variant", "reads", "MiB", "distinct MiB", "reading s", "reading",
+                "floor s", "/floor", "writes, flushes", "MiB"]
     cells = []
     for row in rows:
         did = row["receiving"]
         if did:
             cells.append([row["send"], row["variant"], count(did["reads"]),
-                          mebibytes(did["reads_bytes"]),
+                          mebibytes(did["reads_bytes"]), mebibytes(did["distinct_bytes"]),
+                          seconds(did["reads_busy_ns"]),
                           percent(ratio(did["reads_busy_ns"], row["elapsed_ns"])),
+                          seconds(did["floor_ns"]),
+                          times(ratio(did["reads_busy_ns"], did["floor_ns"])),
                           count(did["writes"]), mebibytes(did["writes_bytes"])])
     return ("what the receiving disk did", headings, cells) if cells else None
 
@@ -119,11 +123,26 @@ def class_table(rows):
     return ("what was read" + (" and executed" if counted else ""), headings, cells)
 
 
+def receiving_class_table(rows):
+    """What the receiving disk read and wrote, by class; None where that was not asked for."""
+    headings = ["send", "variant", "class", "reads", "MiB", "disk s", "of disk", "writes", "MiB"]
+    cells = []
+    for row in rows:
+        classes = (row["receiving"] or {}).get("classes") or {}
+        total = sum(entry["reads_busy_ns"] for entry in classes.values())
+        for name, entry in classes.items():
+            cells.append([row["send"], row["variant"], name, count(entry["reads"]),
+                          mebibytes(entry["reads_bytes"]), seconds(entry["reads_busy_ns"]),
+                          percent(ratio(entry["reads_busy_ns"], total)), count(entry["writes"]),
+                          mebibytes(entry["writes_bytes"])])
+    return ("what the receiving disk read and wrote", headings, cells) if cells else None
+
+
 def class_tables(runs, rows):
-    """The same for each of several runs."""
+    """Both for each of several runs."""
     for run in runs:
-        table = class_table([row for row in rows if row["run"] == run.name])
-        if table:
+        own = [row for row in rows if row["run"] == run.name]
+        for table in filter(None, (class_table(own), receiving_class_table(own))):
             yield (f"{run.name}: {table[0]}",) + table[1:]
 
 
@@ -229,7 +248,8 @@ def report(runs, rows):
     headers = [describe(run) for run in runs]
     if len(runs) == 1:
         tables = [time_table(rows), beside_table(rows), disk_table(rows), receiving_table(rows),
-                  class_table(rows), prefetch_table(rows), gap_table(rows)]
+                  class_table(rows), receiving_class_table(rows), prefetch_table(rows),
+                  gap_table(rows)]
         return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
     for title, header in zip(run_titles(runs), headers):
         if title != header[0][1][0]:

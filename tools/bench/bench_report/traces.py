@@ -13,25 +13,26 @@ GAP_NEAR = 256 << 10
 GAP_FAR = 2 << 20
 
 
-class Read:
-    """A read command of a trace; times in ns, addresses in sectors."""
+class Command:
+    """A read or write of a trace; times in ns, addresses in sectors."""
 
-    __slots__ = ("submit_ns", "finish_ns", "service_ns", "lba", "sectors", "hit")
+    __slots__ = ("submit_ns", "finish_ns", "service_ns", "lba", "sectors", "meta", "hit")
 
     def __init__(self, fields, scale):
         numbers = [int(fields[name]) * (scale if name.endswith("_ns") else 1) for name in (
-            "submit_ns", "finish_ns", "lba", "sectors", "hit", "seek_ns", "rotation_ns",
+            "submit_ns", "finish_ns", "lba", "sectors", "meta", "hit", "seek_ns", "rotation_ns",
             "transfer_ns")]
-        self.submit_ns, self.finish_ns, self.lba, self.sectors, self.hit = numbers[:5]
-        self.service_ns = sum(numbers[5:])
+        (self.submit_ns, self.finish_ns, self.lba, self.sectors, self.meta,
+         self.hit) = numbers[:6]
+        self.service_ns = sum(numbers[6:])
         if min(numbers) < 0 or self.sectors == 0 or self.finish_ns < self.submit_ns:
             raise ValueError("impossible numbers")
 
 
-def read_trace(run, sample):
-    """The read commands of a sample, in the order they finished."""
-    path = run.file(sample["trace"])
-    reads = []
+def read_trace(run, name, op="R"):
+    """The read commands of a trace, or the writes, in the order they finished."""
+    path = run.file(name)
+    commands = []
     number = 1
     try:
         with gzip.open(path, "rt", encoding="ascii") as file:
@@ -40,14 +41,14 @@ def read_trace(run, sample):
                 raise ValueError("no header")
             for number, line in enumerate(file, 2):
                 fields = dict(zip(names, line.rstrip("\n").split("\t")))
-                if fields["op"] == "R":
-                    reads.append(Read(fields, run.scale))
+                if fields["op"] == op:
+                    commands.append(Command(fields, run.scale))
     except (KeyError, ValueError):
         raise InputError(f"{path} line {number}: not a command of the disk, "
                           "the run is damaged") from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {error}, the run is damaged") from None
-    return reads
+    return commands
 
 
 def merge(reads):

@@ -330,15 +330,16 @@ class Run:
             shutil.copytree(self.path("sealed", "trace"), self.path("trace"), dirs_exist_ok=True)
         shutil.rmtree(self.path("sealed"))
 
-    def keep_classes(self):
-        """Which trees the blocks belong to: without it, the run is as good but for --by-class."""
-        if self.options.no_trace or not os.path.exists(self.path("disk")):
+    def keep_classes(self, contents, classes):
+        """Which trees the blocks of a disk belong to: without it, the run is as good but for
+        --by-class."""
+        if self.options.no_trace or not os.path.exists(contents):
             return
-        with open(self.path("classes.tsv"), "wb") as file:
-            status = subprocess.run([tool("tools", "bench", "bench-classes"), self.path("disk")],
+        with open(classes, "wb") as file:
+            status = subprocess.run([tool("tools", "bench", "bench-classes"), contents],
                                     stdout=file, check=False).returncode
         if status:
-            self.note("it is not known which trees the blocks of the disk belong to")
+            self.note(f"it is not known which trees the blocks in {base(contents)} belong to")
             os.remove(file.name)
         else:
             subprocess.run(["gzip", "--no-name", file.name], check=True)
@@ -349,9 +350,13 @@ class Run:
         for stage in ("measure", "count") if self.options.count_instructions else ("measure",):
             for variant in self.variants:
                 self.stage(stage, variant)
+                # these are as large as the tree
+                for contents in glob.glob(glob.escape(self.path("receiving")) + "/*[!z]"):
+                    self.keep_classes(contents, contents + ".tsv")
+                    os.remove(contents)
         if self.options.dry_run:
             return
-        self.keep_classes()
+        self.keep_classes(self.path("disk"), self.path("classes.tsv"))
         # bytes that are no text become \udcXX
         with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
