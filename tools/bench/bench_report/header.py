@@ -72,8 +72,10 @@ def describe(run):
     workload = [f"{key}={json.dumps(value).strip(chr(34))}" for key, value in
                 (parameters.items() if isinstance(parameters, dict) else ()) if key != "generator"]
     n = env.get("samples")
-    send = [f"to {env.get('to', '-')}",
-            *([f"on a simulated {env['receive_profile']}"] if env.get("receive_profile") else []),
+    to = f"to {env.get('to', '-')}"
+    if env.get("receive_profile"):
+        to += f" on a simulated {env['receive_profile']}"
+    send = [to,
             *([f"aged by {env['receive_rounds']} rounds"] if env.get("receive_rounds") else []),
             *(f"{key} {env[key]}" for key in ("buffer", "rate") if env.get(key)),
             *([f"latency {env['latency_ns'] / 1e6:g} ms"] if env.get("latency_ns") else []),

@@ -15,6 +15,8 @@ BARS_LEFT, BARS_WIDTH, MARGIN_RIGHT = 110, 260, 30
 # Told apart with any kind of colour vision, and on white as on black.
 INK, MOVED, BUFFER, BAR, FLOOR = "#5f6368", "#0072b2", "#e69f00", "#56b4e9", "#d55e00"
 WRITTEN = "#cc79a7"
+# Where btrfs has the last copy of its superblock, of which the axis would be all.
+FAR_SUPERBLOCK = (256 << 30) // SECTOR
 
 
 def quote(text):
@@ -72,8 +74,9 @@ class ReceivingPanel(Panel):
     def __init__(self, run, row):
         super().__init__(run, row)
         trace = (run.of(row["send"], row["variant"])[0].get("receiving") or {}).get("trace")
-        self.reads, self.writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
-        self.title = f"{row['variant']}: {len(self.reads):,} reads, {len(self.writes):,} writes"
+        self.reads, writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
+        self.writes = [command for command in writes if command.lba != FAR_SUPERBLOCK]
+        self.title = f"{row['variant']}: {len(self.reads):,} reads, {len(writes):,} writes"
 
 
 def lba_axis(panels):
@@ -192,23 +195,30 @@ def tic_step(end):
         step *= 10
 
 
-def draw_legend(canvas, written, floor, ranges):
-    """What the marks mean, at the bottom."""
+def legend(rows):
+    """What the marks mean: colour, width and text, and the left end of each."""
     entries = [(MOVED, 3, "read from the medium"), (BUFFER, 3, "read from the drive's buffer"),
-               *([(WRITTEN, 3, "written")] if written else []), (BAR, 8, "elapsed time, median")]
-    if floor:
+               *([(WRITTEN, 3, "written")] if any(row["receiving"] for row in rows) else []),
+               (BAR, 8, "elapsed time, median")]
+    if any(row["floor_ns"] for row in rows):
         entries.append((FLOOR, 3, "floor: each block once, in disk order"))
-    if ranges:
+    if any(row["n"] > 1 for row in rows):
         entries.append((INK, 1.5, "range of the samples"))
+    lefts = [MARGIN_LEFT]
+    for _, _, text in entries:
+        lefts.append(lefts[-1] + 32 + 8 * len(text) + 24)
+    return entries, lefts
+
+
+def draw_legend(canvas, entries, lefts):
+    """At the bottom."""
     canvas.place(0, canvas.height - 40, canvas.width, 40)
-    left = MARGIN_LEFT
-    for colour, width, text in entries:
+    for (colour, width, text), left in zip(entries, lefts):
         y = 24 / canvas.height
         canvas.lines.append(f"set arrow from screen {left / canvas.width:.6f},{y:.6f} to screen "
                             f"{(left + 22) / canvas.width:.6f},{y:.6f} nohead linewidth {width} "
                             f"linecolor rgb '{colour}'")
         canvas.text(left + 32, canvas.height - 24, text)
-        left += 32 + 8 * len(text) + 24
     canvas.lines += ["unset border; unset tics; unset xlabel; unset ylabel; unset grid; unset key",
                      "set xrange [0:1]; set yrange [0:1]", "plot NaN"]
 
@@ -223,7 +233,8 @@ def as_svg(runs, rows):
             grid += [(run, send, [kind(run, row) for row in own]) for kind in kinds if own]
     columns = max(len(panels) for _, _, panels in grid)
     bars_left = MARGIN_LEFT + columns * (PANEL_WIDTH + GAP) + BARS_LEFT
-    canvas = Canvas(bars_left + BARS_WIDTH + MARGIN_RIGHT,
+    entries, lefts = legend(rows)
+    canvas = Canvas(max(bars_left + BARS_WIDTH + MARGIN_RIGHT, lefts[-1]),
                     MARGIN_TOP + len(grid) * (PANEL_HEIGHT + ROW_GAP) - 10)
     axes = {kind: lba_axis([panel for _, _, panels in grid for panel in panels
                             if type(panel) is kind]) for kind in (Panel, ReceivingPanel)}
@@ -244,6 +255,5 @@ def as_svg(runs, rows):
         if kind is Panel:
             draw_bars(canvas, [panel.row for panel in panels], bars_left, top)
         top += PANEL_HEIGHT + ROW_GAP
-    draw_legend(canvas, any(row["receiving"] for row in rows),
-                any(row["floor_ns"] for row in rows), any(row["n"] > 1 for row in rows))
+    draw_legend(canvas, entries, lefts)
     return canvas.render()
