@@ -8,7 +8,7 @@
 
 #include "queue.h"
 
-#define LEAST 65536			/* of room that is worth a read */
+#define LEAST 4096			/* of room that is worth a read */
 
 static void *map(size_t size)
 {
