@@ -2,6 +2,7 @@
 """The format svg: where the head of the disk was, drawn by gnuplot."""
 
 import re
+from copy import copy
 
 from bench_report.header import describe_disk
 from bench_report.numbers import MIB, number, seconds
@@ -29,11 +30,20 @@ class Panel:
 
     def __init__(self, run, row):
         self.row = row
-        sample = run.of(row["send"], row["variant"])[0]
-        self.reads = read_trace(run, sample["trace"]) if sample["trace"] else []
+        self.sample = run.of(row["send"], row["variant"])[0]
+        self.reads = read_trace(run, self.sample["trace"]) if self.sample["trace"] else []
         self.writes = []
         self.start = min((r.submit_ns for r in self.reads), default=0)
         self.title = f"{row['variant']}: {seconds(row['elapsed_ns'])} s, {row['requests']:,} reads"
+
+    def receiving(self, run):
+        """The same of the receiving disk, with what it wrote, over the time of this panel."""
+        other = copy(self)
+        trace = (self.sample.get("receiving") or {}).get("trace")
+        other.reads, writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
+        other.writes = [command for command in writes if command.lba != FAR_SUPERBLOCK]
+        other.title = f"{self.row['variant']}: {len(other.reads):,} reads, {len(writes):,} writes"
+        return other
 
     def strokes(self):
         """What is drawn, as its name, colour and commands."""
@@ -66,17 +76,6 @@ class Panel:
             drawn.setdefault((int(start / x_step), int(end / x_step), int(lba / y_step)),
                              f"{start:.6f} {lba:.4f}\n{end:.6f} {lba:.4f}\n\n")
         return "".join(drawn.values())
-
-
-class ReceivingPanel(Panel):
-    """The same of the receiving disk, with what it wrote, over the time of the other panel."""
-
-    def __init__(self, run, row):
-        super().__init__(run, row)
-        trace = (run.of(row["send"], row["variant"])[0].get("receiving") or {}).get("trace")
-        self.reads, writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
-        self.writes = [command for command in writes if command.lba != FAR_SUPERBLOCK]
-        self.title = f"{row['variant']}: {len(self.reads):,} reads, {len(writes):,} writes"
 
 
 def lba_axis(panels):
@@ -228,31 +227,33 @@ def as_svg(runs, rows):
     grid = []
     for send in SENDS:
         for run in runs:
-            own = [row for row in rows if (row["run"], row["send"]) == (run.name, send)]
-            kinds = [Panel] + [ReceivingPanel] * any(row["receiving"] for row in own)
-            grid += [(run, send, [kind(run, row) for row in own]) for kind in kinds if own]
-    columns = max(len(panels) for _, _, panels in grid)
+            panels = [Panel(run, row) for row in rows
+                      if (row["run"], row["send"]) == (run.name, send)]
+            if panels:
+                grid.append((run, send, False, panels))
+            if any(panel.row["receiving"] for panel in panels):
+                grid.append((run, send, True, [panel.receiving(run) for panel in panels]))
+    columns = max(len(panels) for *_, panels in grid)
     bars_left = MARGIN_LEFT + columns * (PANEL_WIDTH + GAP) + BARS_LEFT
     entries, lefts = legend(rows)
     canvas = Canvas(max(bars_left + BARS_WIDTH + MARGIN_RIGHT, lefts[-1]),
                     MARGIN_TOP + len(grid) * (PANEL_HEIGHT + ROW_GAP) - 10)
-    axes = {kind: lba_axis([panel for _, _, panels in grid for panel in panels
-                            if type(panel) is kind]) for kind in (Panel, ReceivingPanel)}
+    axes = [lba_axis([panel for _, _, receives, panels in grid for panel in panels
+                      if receives == which]) for which in (False, True)]
     top = MARGIN_TOP
-    for run, send, panels in grid:
-        x_end = max(p.end() for _, other, others in grid for p in others if other == send) * 1.01
-        kind = type(panels[0])
+    for run, send, receives, panels in grid:
+        x_end = max(p.end() for _, other, _, others in grid for p in others if other == send) * 1.01
         title = f"{send} send: {describe_disk(run.env)}, {run.env.get('workload', '-')}, " \
                 f"N = {number(lookup(run.env, 'parameters', 'files'), ',')}, source " \
                 f"{run.env.get('source') or 'not known'}, run {run.name}"
-        if kind is ReceivingPanel:
+        if receives:
             title = f"{send} send, the receiving disk: simulated " \
                     f"{run.env.get('receive_profile') or run.env.get('profile')}, run {run.name}"
         canvas.text(16, top - 42, title, "sans-serif,15")
         for index, panel in enumerate(panels):
             draw_panel(canvas, panel, MARGIN_LEFT + index * (PANEL_WIDTH + GAP), top,
-                       (x_end, *axes[kind]), index == 0)
-        if kind is Panel:
+                       (x_end, *axes[receives]), index == 0)
+        if not receives:
             draw_bars(canvas, [panel.row for panel in panels], bars_left, top)
         top += PANEL_HEIGHT + ROW_GAP
     draw_legend(canvas, entries, lefts)
