@@ -142,7 +142,8 @@ drop_disk() {
 	unmount "$disk/folder"
 	if [[ -n $in_use ]]; then
 		rm --force "$disk/disk"
-		echo "rotdisk: $1: somebody uses its loop device /dev/loop$(<"$disk/loop"), the next run takes it away" >&2
+		[[ -n ${quiet-} ]] ||
+			echo "rotdisk: $1: somebody uses its loop device /dev/loop$(<"$disk/loop"), the next run takes it away" >&2
 		return
 	fi
 	rm --recursive --force --one-file-system "$disk"
@@ -158,7 +159,8 @@ await_unmount() {
 	done
 }
 
-# What runs that were killed have left.
+# What runs that were killed have left. With $quiet nothing is said of what is still in use:
+# whoever makes a disk has not asked after those of others.
 clean() {
 	local path run device server owner written place
 
@@ -252,7 +254,7 @@ fuse_create() {
 	"$top/build/rotdisk-sim" check "$path" || exit 1
 	depth=$(sed --quiet 's/^[[:space:]]*queue_depth[[:space:]]*=[[:space:]]*\([0-9]*\).*/\1/p' <<<"$text")
 	refuse_fast "$path" "$depth"
-	clean
+	quiet=1 clean
 	mkdir "$disk" 2>/dev/null || die "disk '$name' exists, remove it first"
 	made_fuse=$name
 	mkdir "$disk/folder"
@@ -318,7 +320,7 @@ fuse_trace() {
 fuse_cost() {
 	local name=cost-$$ device depth
 
-	clean
+	quiet=1 clean
 	# a run, so that the next one finds what is left of it, fio as well
 	SENDAHEAD_RUN=$(process $$)
 	export SENDAHEAD_RUN
