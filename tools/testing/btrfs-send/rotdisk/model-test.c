@@ -460,6 +460,27 @@ static void test_append(void)
 	expect("flush", alone(ROTDISK_FLUSH, 0, 0, now)->finish_ns, 4 * MS);
 }
 
+static void test_append_behind_flush(void)
+{
+	struct rotdisk_cmd flush = make(ROTDISK_FLUSH, 0, 0);
+	struct rotdisk_cmd more = make(ROTDISK_WRITE, 808, 8);
+	u64 now = 300 * US;
+
+	drive(drive_text, curve_text);
+	alone(ROTDISK_WRITE, 30, 8, 0);
+	alone(ROTDISK_WRITE, 800, 8, 108 * US);
+	submit(&flush, now);
+	submit(&more, now);
+	expect("more", next_done(&now) == &more, true);
+	expect_hit(&more, 508 * US);
+	/*
+	 * Sectors 30 to 38 are written by 3.8 ms. 4.5 ms to cylinder 4, whose
+	 * sector 0 comes at 10 ms: 800 to 808 were there before the flush.
+	 */
+	expect("flush", next_done(&now) == &flush, true);
+	expect("finish", flush.finish_ns, 11600 * US);
+}
+
 static void test_fua(void)
 {
 	struct rotdisk_cmd cmd = make(ROTDISK_WRITE, 30, 1);
@@ -578,6 +599,7 @@ static const struct {
 	{ "write-back when idle", test_write_back },
 	{ "a full cache blocks writes", test_cache_full },
 	{ "appended writes become one extent", test_append },
+	{ "a flush waits for what is appended to later", test_append_behind_flush },
 	{ "FUA writes go to the medium", test_fua },
 	{ "served in order if asked to", test_in_order },
 	{ "flash channels, flush and FUA", test_flash },
