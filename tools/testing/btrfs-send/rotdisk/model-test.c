@@ -422,6 +422,19 @@ static void test_write_back(void)
 	expect("pending", rotdisk_model_next_event(&model), NEVER);
 	/* It is not in the cache any more. */
 	expect("hit", alone(ROTDISK_READ, 32, 4, 60 * MS)->hit, false);
+	/* A read that ends at 26.1 ms is what it is idle since. */
+	drive(drive_text, curve_text);
+	alone(ROTDISK_WRITE, 30, 8, 0);
+	expect("read", alone(ROTDISK_READ, 60, 1, 20 * MS)->finish_ns,
+	       26100 * US);
+	expect("later", rotdisk_model_next_event(&model), 76100 * US);
+	/* It does not wait where the cache is more than half full. */
+	drive(drive_text, curve_text);
+	alone(ROTDISK_WRITE, 30, 40, 0);
+	expect("half", rotdisk_model_next_event(&model), 50 * MS);
+	drive(drive_text, curve_text);
+	alone(ROTDISK_WRITE, 30, 41, 0);
+	expect("more", rotdisk_model_next_event(&model), 7100 * US);
 }
 
 static void test_cache_full(void)
@@ -458,6 +471,37 @@ static void test_append(void)
 		now = alone(ROTDISK_WRITE, lba, 1, now)->finish_ns;
 	expect("now", now, 1010 * US);
 	expect("flush", alone(ROTDISK_FLUSH, 0, 0, now)->finish_ns, 4 * MS);
+}
+
+/*
+ * Sectors 30 to 38 are being written, up to 3.8 ms, when others are. Return:
+ * when a flush behind these is done.
+ */
+static u64 flush_behind(u64 lba, u32 sectors)
+{
+	struct rotdisk_cmd first = make(ROTDISK_FLUSH, 0, 0);
+	struct rotdisk_cmd second = make(ROTDISK_FLUSH, 0, 0);
+	u64 now = 200 * US;
+
+	drive(drive_text, curve_text);
+	alone(ROTDISK_WRITE, 30, 8, 0);
+	submit(&first, now);
+	rotdisk_model_advance(&model, 1 * MS);
+	expect_hit(alone(ROTDISK_WRITE, lba, sectors, 1 * MS),
+		   1100 * US + sectors * US);
+	now = 1200 * US;
+	submit(&second, now);
+	expect("first", next_done(&now) == &first, true);
+	expect("finish", first.finish_ns, 3800 * US);
+	expect("second", next_done(&now) == &second, true);
+	return second.finish_ns;
+}
+
+static void test_behind_write_back(void)
+{
+	/* What follows is written as it comes by, a turn later what is there. */
+	expect("appended", flush_behind(38, 8), 4600 * US);
+	expect("overwritten", flush_behind(34, 2), 13600 * US);
 }
 
 static void test_append_behind_flush(void)
@@ -498,6 +542,15 @@ static void test_fua(void)
 	submit(&cmd, now);
 	next_done(&now);
 	expect_medium(&cmd, 40100 * US, 4500 * US, 4300 * US, 100 * US);
+}
+
+static void test_interface(void)
+{
+	/* A sector takes 0.2 ms on the interface, and 0.1 ms on the medium. */
+	drive(drive_text, curve_text);
+	model.p.interface_rate = 2560000;
+	expect_medium(alone(ROTDISK_READ, 30, 8, 0), 4600 * US, 0, 2900 * US,
+		      1600 * US);
 }
 
 static void test_in_order(void)
@@ -599,8 +652,10 @@ static const struct {
 	{ "write-back when idle", test_write_back },
 	{ "a full cache blocks writes", test_cache_full },
 	{ "appended writes become one extent", test_append },
+	{ "what is being written is not added to", test_behind_write_back },
 	{ "a flush waits for what is appended to later", test_append_behind_flush },
 	{ "FUA writes go to the medium", test_fua },
+	{ "a slow interface", test_interface },
 	{ "served in order if asked to", test_in_order },
 	{ "flash channels, flush and FUA", test_flash },
 	{ "flash IOPS limit and write rate", test_flash_limits },
