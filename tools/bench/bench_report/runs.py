@@ -92,8 +92,9 @@ class Run:
                         f"from 1: the run is damaged")
 
         for sample in self.samples:
-            if sample["trace"] and not os.path.isfile(self.file(sample["trace"])):
-                raise InputError(f"{self.file(sample['trace'])} is missing, the run is damaged")
+            for trace in filter(None, (sample["trace"], lookup(sample, "receiving", "trace"))):
+                if not os.path.isfile(self.file(trace)):
+                    raise InputError(f"{self.file(trace)} is missing, the run is damaged")
 
     def check_streams(self):
         """Each send must have sent the same bytes, whatever the variant."""
@@ -182,7 +183,25 @@ def check_sample(sample, where):
     sample.setdefault("prefetch", None)
     must("prefetch", lambda v: v is None or (isinstance(v, dict) and all(map(is_count, v.values()))),
          "an object of numbers or null")
+    # these are there in some runs only
+    sample.setdefault("sync_ns", None)
+    must("sync_ns", lambda v: v is None or is_count(v), "a number or null")
+    sample.setdefault("receiving", None)
+    must("receiving", lambda v: v is None or is_receiving(v),
+         "reads and writes of a disk, with a trace or null, or null")
+    sample.setdefault("beside", None)
+    must("beside", lambda v: v is None or (
+        isinstance(v, dict) and isinstance(v.get("kind"), str) and is_count(v.get("operations")) and
+        all(is_count(v[key]) or v[key] is None for key in v if key != "kind")),
+         "a kind, operations and times, or null")
     return sample
+
+
+def is_receiving(value):
+    """What the receiving disk did, see receiving_json of tools/bench/guest-sends.sh."""
+    return (isinstance(value, dict) and isinstance(value.get("trace"), (str, type(None))) and
+            all(is_count(lookup(value, kind, key)) for kind in ("reads", "writes")
+                for key in ("requests", "sectors", "seek_ns", "rotation_ns", "transfer_ns")))
 
 
 def lookup(env, *keys):
