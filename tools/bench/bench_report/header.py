@@ -107,9 +107,11 @@ def differences(runs):
     """What else than the run differs between runs, which a reader must know."""
     keys = ["source", "lane", "clock", "instruction_ns", "profile", "workload", "btrfs_progs", "to",
             "receive_profile", "buffer", "rate", "latency_ns", "no_data", "compressed_data",
-            "memory", "commit", "dirty", "config_sha256", "series_sha256", "module_parameters"]
+            "tree_kernel", "memory", "commit", "dirty", "config_sha256", "series_sha256",
+            "module_parameters"]
     envs = [{**{key: run.env.get(key) for key in keys},
              "receive_rounds": run.env.get("receive_rounds") or 0,
+             "beside": next((s["beside"]["kind"] for s in run.samples if s["beside"]), None),
              "kernel": describe_kernel(run.env)[0], "device": lookup(run.env, "device", "name"),
              **(lookup(run.env, "parameters") or {})} for run in runs]
     found = []

@@ -83,7 +83,8 @@ def tsv_cell(value):
 
 
 def as_tsv(rows):
-    """One line of names, one line a row."""
-    lines = ["\t".join(rows[0])]
-    lines += ["\t".join(tsv_cell(value) for value in row.values()) for row in rows]
+    """One line of names, one line a row; what some runs only have is null in the others."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = ["\t".join(names)]
+    lines += ["\t".join(tsv_cell(row.get(name)) for name in names) for row in rows]
     return "\n".join(lines) + "\n"
