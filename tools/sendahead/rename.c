@@ -262,8 +262,10 @@ static void learn(struct rename *rename, const u8 *p, size_t n)
 	case C_SNAPSHOT:
 		forget(rename);
 		rename->begun++;
-		rename->snapshot = command.attribute[A_CLONE_UUID].n == sizeof(rename->parent);
-		if (rename->snapshot)
+		/* of what, it may say behind what is not looked at */
+		rename->snapshot = command.number == C_SNAPSHOT;
+		memset(rename->parent, 0, sizeof(rename->parent));
+		if (command.attribute[A_CLONE_UUID].n == sizeof(rename->parent))
 			memcpy(rename->parent, command.attribute[A_CLONE_UUID].p,
 			       sizeof(rename->parent));
 		break;

@@ -20,7 +20,7 @@ struct rename {
 	size_t nr_plain, room_plain;
 	u64 changed;		/* commands saved */
 	u32 begun;		/* subvolumes */
-	int snapshot;		/* the last one is based on that with this UUID */
+	int snapshot;		/* the last one is based on that with this UUID, zeros: not known */
 	u8 parent[16];
 };
 
