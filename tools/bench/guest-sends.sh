@@ -53,6 +53,13 @@ to_receive() {
 	tee >(to_sha256_signal) | "${receiver[@]}"
 }
 
+# As tree_failed, of the other disk.
+receive_failed() {
+	[[ $(df --output=avail --block-size=1M "$receive_mnt" | tail --lines=1) -ge 4 ]] ||
+		die "the receiving disk is full: take fewer files or a larger disk" 2
+	die "sending to the receiving disk failed, see above"
+}
+
 # A process substitution is not waited for: it says itself when it is done.
 to_sha256_signal() {
 	to_sha256 "$work_dir/sha256.tmp"
@@ -140,8 +147,8 @@ timed_send() {
 		to_sha256 < "$work_dir/stream"
 		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
 		rm "$work_dir/stream" ;;
-	receive*) "${send[@]}" | take_stream to_receive; sync_start=$(now_ns)
-		sync --file-system "$receive_mnt"; end=$(now_ns) ;;
+	receive*) "${send[@]}" | take_stream to_receive || receive_failed; sync_start=$(now_ns)
+		sync --file-system "$receive_mnt" || receive_failed; end=$(now_ns) ;;
 	esac
 	# these have 10 ms, and go on whatever somebody does to the clock
 	read -r now _ < /proc/uptime

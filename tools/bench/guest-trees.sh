@@ -136,7 +136,7 @@ receive_round() {
 		echo "btrfs send ${parent[*]} $mnt/$name | btrfs receive $receive_mnt"
 	else
 		btrfs send --quiet "${parent[@]}" "$mnt/$name" |
-			btrfs receive --quiet "$receive_mnt"
+			btrfs receive --quiet "$receive_mnt" || receive_failed
 	fi
 	for disk in "$mnt" "$receive_mnt"; do
 		[[ -z $received ]] || run_to /dev/null btrfs subvolume delete "$disk/$received"
