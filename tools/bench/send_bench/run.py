@@ -147,6 +147,9 @@ class Run:
                 raise Failure("no program to measure: make program builds build/sendahead", 77)
             if self.variants.count(variant) > 1:
                 wrong(f"--variants names {variant} twice")
+            if (variant in ("program", "program-receive") and options.buffer and
+                    size(options.buffer) > 1 << 30):
+                wrong(f"the program keeps 1G at most, not --buffer {options.buffer}")
 
     def choose_output(self):
         """The folder of the results, which is not there yet, or empty."""
