@@ -110,10 +110,10 @@ write_files() {
 		tree_failed "xfs_io failed: $(head --lines=1 "$work_dir/complaints")"
 }
 
-# tree_failed WHY: or because the tree does not fit on the disk.
+# tree_failed WHY [MOUNT DISK]: or because the tree does not fit on the disk.
 tree_failed() {
-	[[ $(df --output=avail --block-size=1M "$mnt" | tail --lines=1) -ge 4 ]] ||
-		die "the disk is full: take fewer files or a larger disk" 2
+	[[ $(df --output=avail --block-size=1M "${2-$mnt}" | tail --lines=1) -ge 4 ]] ||
+		die "the ${3-disk} is full: take fewer files or a larger disk" 2
 	die "$1"
 }
 

@@ -53,11 +53,8 @@ to_receive() {
 	tee >(to_sha256_signal) | "${receiver[@]}"
 }
 
-# As tree_failed, of the other disk.
 receive_failed() {
-	[[ $(df --output=avail --block-size=1M "$receive_mnt" | tail --lines=1) -ge 4 ]] ||
-		die "the receiving disk is full: take fewer files or a larger disk" 2
-	die "sending to the receiving disk failed, see above"
+	tree_failed "sending to the receiving disk failed, see above" "$receive_mnt" "receiving disk"
 }
 
 # A process substitution is not waited for: it says itself when it is done.

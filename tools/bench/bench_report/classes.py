@@ -9,7 +9,7 @@ import os
 import zlib
 from bisect import bisect_right
 
-from bench_report.runs import InputError, is_count, parse_json, read_text
+from bench_report.runs import InputError, is_count, lookup, parse_json, read_text
 from bench_report.traces import SECTOR, read_trace
 
 # In the order of the table.
@@ -109,7 +109,7 @@ def count_reads(blocks, send, reads):
 def receiving_classes(run, sample):
     """What the receiving disk has read, by the trees it held before, and written, by those that
     it holds after it; None if that was not kept."""
-    trace = (sample.get("receiving") or {}).get("trace")
+    trace = lookup(sample, "receiving", "trace")
     names = [os.path.join("receiving", f"{sample['variant']}-{sample['send']}-{when}.tsv.gz")
              for when in ("before", "after")]
     if not trace or not all(os.path.exists(run.file(name)) for name in names):

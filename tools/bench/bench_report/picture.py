@@ -39,7 +39,7 @@ class Panel:
     def receiving(self, run):
         """The same of the receiving disk, with what it wrote, over the time of this panel."""
         other = copy(self)
-        trace = (self.sample.get("receiving") or {}).get("trace")
+        trace = lookup(self.sample, "receiving", "trace")
         other.reads, writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
         other.writes = [command for command in writes if command.lba != FAR_SUPERBLOCK]
         other.title = f"{self.row['variant']}: {len(other.reads):,} reads, {len(writes):,} writes"
