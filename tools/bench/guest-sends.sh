@@ -107,7 +107,7 @@ beside() {
 		echo "$top/tools/bench/bench-beside ${job[beside]} $path &"
 		return
 	fi
-	"$top/tools/bench/bench-beside" "${job[beside]}" "$path" > "$work_dir/beside" &
+	setsid "$top/tools/bench/bench-beside" "${job[beside]}" "$path" > "$work_dir/beside" &
 	beside_pid=$!
 	wait_for_file "$work_dir/beside"
 }

@@ -49,7 +49,8 @@ static u32 nr_waiting;
 static u64 begun;			/* the batch */
 static u64 looked, seen;		/* when, and when others were there last */
 static u64 sure;			/* that they are somebody */
-static int64_t others, others_all;	/* sectors that they had, at the least; of all disks */
+static int64_t others, others_most;	/* sectors that they had, at the least and at most */
+static int64_t others_all, by_pipeline;	/* that processes have had of any disk, by who they are */
 static int64_t by_kernel;		/* that it has read for the receive */
 
 static u64 now(void)
@@ -180,77 +181,100 @@ static int is_worker(pid_t pid)
 		!strcmp(name, "btrfs-cleaner\n");
 }
 
-/* Sectors that all other processes have read and written, of any disk; sets @by_kernel. */
-static int64_t read_by_all(void)
+/*
+ * What all other processes have read and written, of any disk: @others_all, @by_kernel, and
+ * @by_pipeline those that the shell has started with us, as the other end of the pipe.
+ */
+static void count_all(void)
 {
 	pid_t sender = atomic_load(&place->sender), pid;
-	int64_t sum = 0, sectors;
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
+	int64_t sectors;
 
-	by_kernel = 0;
+	others_all = by_kernel = by_pipeline = 0;
 	while (proc && (entry = readdir(proc))) {
 		pid = atoi(entry->d_name);
 		if (pid <= 0 || pid == getpid() || pid == sender ||
 		    read_by(pid, &sectors, !receives))
 			continue;
-		*(receives && is_worker(pid) ? &by_kernel : &sum) += sectors;
+		if (receives && is_worker(pid))
+			by_kernel += sectors;
+		else if (getpgid(pid) == getpgrp())
+			by_pipeline += sectors;
+		else
+			others_all += sectors;
 	}
 	if (proc)
 		closedir(proc);
-	return sum;
 }
 
-/* Sectors that others have read and written, less what the send waits for now. */
-static int count_others(int64_t *sectors)
+/* Sectors that we and the send have asked for; that file of a stream too that is received. */
+static int count_ours(int64_t *sectors)
 {
-	pid_t sender = atomic_load(&place->sender);
-	int64_t done = count().sectors, ours, sent = 0;
+	int64_t sent = 0, stream = 0;
 
-	if (read_by(getpid(), &ours, 0) || (!place->alone && read_by(sender, &sent, 0)))
+	if (read_by(getpid(), sectors, 0) ||
+	    (!place->alone && read_by(atomic_load(&place->sender), &sent, 0)) ||
+	    (receives && read_by(getppid(), &stream, 0)))
 		return -1;
-	*sectors = done - ours - sent - by_kernel;
+	*sectors += sent + stream;
 	return 0;
 }
 
-/* Until what others had asked for by now has been done. */
-static void give_way(void)
+/* Wait for as many requests as are under way, until no more than @most are. */
+static void give_way(int64_t most)
 {
 	const struct timespec pause = { .tv_nsec = MS / 2 };
 	struct done before = count(), done = before;
 	u64 end = now() + 2 * BATCH;
 
-	/* the send has always one */
-	while (done.under_way && (done.under_way > 1 || done.requests < before.requests +
+	while (done.under_way && (done.under_way > most || done.requests < before.requests +
 				  before.under_way) && now() < end && !place_over()) {
 		nanosleep(&pause, NULL);
 		done = count();
 	}
 }
 
+/* The first look: others have had no more than there is once the send has what it waits for. */
+static void look_first(void)
+{
+	int64_t before, ours;
+
+	count_all();
+	if (count_ours(&before))
+		return;
+	give_way(INT64_MAX);
+	others_most = count().sectors - before - by_kernel;
+	if (count_ours(&ours))
+		return;
+	others = others_most - (ours - before);
+	looked = now();
+	seen = looked - HOLD + FIRST;
+}
+
 /*
  * Nothing of ours is under way: has somebody else been there? What the send waits for makes
  * the count too small, by more or by less, so if there is more than before some process must
- * have read or written it.
+ * have read or written it. Those of our pipeline may have done so on another disk: there must
+ * be more than others ever had.
  */
 static void look(u64 time)
 {
-	int64_t sectors, all, kernel = by_kernel;
+	int64_t sectors = count().sectors, ours;
 
-	if (count_others(&sectors))
+	if (count_ours(&ours))
 		return;
-	if (!looked) {
-		others_all = read_by_all();
-		others = sectors -= by_kernel;
-		seen = time - HOLD + FIRST;
-	}
+	sectors -= ours + by_kernel;
 	looked = time;
 	if (sectors > others && time - sure > HOLD / 2) {
-		all = read_by_all();
+		int64_t all = others_all, kernel = by_kernel, pipeline = by_pipeline;
+
+		count_all();
 		sectors -= by_kernel - kernel;
-		if (all > others_all && sectors > others)
+		if ((others_all > all && sectors > others) ||
+		    (by_pipeline > pipeline && sectors > others_most))
 			sure = time;
-		others_all = all;
 	}
 	if (sectors > others && time - sure <= HOLD / 2) {
 		seen = time;
@@ -258,6 +282,8 @@ static void look(u64 time)
 	}
 	if (sectors > others)
 		others = sectors;
+	if (others > others_most)
+		others_most = others;
 	asked = time - seen < HOLD;
 }
 
@@ -271,14 +297,17 @@ static void end_batch(void)
 	if (size < LEAST)
 		size = LEAST;
 	admitted = full = 0;
-	if (asked && sure) {
+	if (asked && (sure || !looked)) {
 		pausing = 1;
 		pthread_mutex_unlock(&lock);
-		give_way();
+		if (looked)
+			give_way(1);	/* the send has always one */
+		else
+			look_first();
 		pthread_mutex_lock(&lock);
 	}
 	pausing = 0;
-	if (nr_stats && now() - looked >= LOOK)
+	if (looked && now() - looked >= LOOK)
 		look(now());
 }
 
