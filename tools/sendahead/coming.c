@@ -3,7 +3,8 @@
  * The process that reads ahead of btrfs receive. An incremental stream begins with a
  * snapshot of what was received before, and has all its blocks: what the commands to come
  * will touch is read there. A few paths are looked up; where they are so many that they
- * touch a good part of the leaves, all of these are read, in the order of the disk.
+ * touch a good part of the leaves, all of these are read, in the order of the disk. So they
+ * are while nothing has come: the disk has nothing else to do for the receive then.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -81,21 +82,53 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 }
 
 /*
- * The tree of the parent, and those that tell of space: whoever changes a leaf that two
- * snapshots share looks there for all that it refers to.
+ * Want the tree of the parent, unless it is too large or cannot be read, and those that tell
+ * of space: whoever changes a leaf that two snapshots share looks there for all that it
+ * refers to.
  */
-static void read_all(struct coming *coming)
+static void want_all(struct coming *coming)
 {
 	static const u64 others[] = {
 		BTRFS_EXTENT_TREE_OBJECTID, BTRFS_CSUM_TREE_OBJECTID, BTRFS_FREE_SPACE_TREE_OBJECTID,
 	};
 	size_t i;
 
-	coming->swept = 1;
-	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
+	if (!coming->disk.nodesize) {
+		disk_open(&coming->disk, coming->fd);
+		courtesy_init(&coming->disk, coming->place, 1);
+		coming->most = min_u64(limits_memory() / SHARE, LIMIT) / coming->disk.nodesize;
+	}
+	coming->leaves = want_tree(coming, coming->tree, coming->most);
+	if (!coming->sweep.n)
+		coming->leaves = NONE;
+	for (i = 0; coming->sweep.n && i < sizeof(others) / sizeof(*others); i++)
 		want_tree(coming, others[i], min_u64(coming->leaves,
 						     coming->most - coming->sweep.n));
+}
+
+static int has_come(void *arg)
+{
+	const struct coming *coming = arg;
+
+	return coming->queue->end > coming->at;
+}
+
+static void read_all(struct coming *coming, int (*stop)(void *arg))
+{
+	coming->sweep.stop = stop;
 	sweep_run(&coming->sweep);
+	coming->swept = !coming->sweep.n;
+}
+
+/* While nothing comes. */
+static void read_meanwhile(struct coming *coming)
+{
+	if (coming->parent < 0 || coming->swept)
+		return;
+	if (!coming->leaves)
+		want_all(coming);
+	if (coming->leaves != NONE)
+		read_all(coming, has_come);
 }
 
 static void look_up(size_t i, void *arg)
@@ -117,19 +150,10 @@ static void look_up_all(struct coming *coming)
 
 	if (!coming->nr_paths)
 		return;
-	if (!coming->leaves && coming->touched >= FEW) {
-		if (!coming->disk.nodesize) {
-			disk_open(&coming->disk, coming->fd);
-			courtesy_init(&coming->disk, coming->place, 1);
-			coming->most = min_u64(limits_memory() / SHARE, LIMIT) / coming->disk.nodesize;
-		}
-		coming->leaves = want_tree(coming, coming->tree, coming->most);
-		/* too many, or not to be read */
-		if (!coming->sweep.n)
-			coming->leaves = NONE;
-	}
+	if (!coming->leaves && coming->touched >= FEW)
+		want_all(coming);
 	if (coming->leaves && coming->touched >= coming->leaves / DENSE)
-		read_all(coming);
+		read_all(coming, NULL);
 	else
 		parallel(THREADS, coming->nr_paths, look_up, coming);
 	coming->place->stats.windows++;
@@ -283,7 +307,10 @@ static int next(struct coming *coming)
 		look_up_all(coming);
 		uuid = attribute(p, min_u64(n, size), A_CLONE_UUID, &uuid_n);
 		subvolume_begins(coming, coming->begun + 1, uuid && uuid_n == 16 ? uuid : NULL);
-	} else if (follows && command < C_UPDATE_EXTENT && command != C_END) {
+	} else if (command == C_END) {
+		look_up_all(coming);
+		subvolume_begins(coming, coming->begun, NULL);
+	} else if (follows && command < C_UPDATE_EXTENT) {
 		take_path(coming, p, min_u64(n, size), A_PATH);
 		if (command == C_RENAME)
 			take_path(coming, p, min_u64(n, size), A_PATH_TO);
@@ -301,7 +328,8 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 
 	coming.queue = queue;
 	coming.place = place;
-	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS };
+	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS,
+				       .arg = &coming };
 	place->stats.threads = THREADS;
 	coming.paths = calloc(WINDOW + 1, sizeof(*coming.paths));
 	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -312,6 +340,8 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 
 		if (!there || coming.nr_paths >= WINDOW)
 			look_up_all(&coming);
+		if (!there)
+			read_meanwhile(&coming);
 		if (!there)
 			nanosleep(&pause, NULL);
 	}

@@ -13,7 +13,7 @@
 
 struct wanted {
 	u64 order;			/* on the disk */
-	u64 tree;
+	u64 tree;			/* 0: it was read */
 	struct key key;			/* its first one */
 	u64 ino;
 };
@@ -22,7 +22,7 @@ static void touch(size_t i, void *arg)
 {
 	struct sweep *sweep = arg;
 	struct stats *stats = &sweep->place->stats;
-	const struct wanted *wanted = &sweep->v[i];
+	struct wanted *wanted = &sweep->v[i];
 	struct search search = {
 		.tree = wanted->tree,
 		.min = wanted->key,
@@ -32,6 +32,8 @@ static void touch(size_t i, void *arg)
 	u64 memory[64];
 	struct items items = { .args = memory, .size = 256 };
 
+	if (sweep->stop && sweep->stop(sweep->arg))
+		return;
 	courtesy_enter(i, 1);
 	if (wanted->ino && place_passed(sweep->subvolume, NONE, wanted->ino))
 		stats->leaves_passed++;
@@ -40,6 +42,7 @@ static void touch(size_t i, void *arg)
 	else
 		stats->leaves++;
 	courtesy_leave();
+	wanted->tree = 0;
 }
 
 static int by_order(const void *a, const void *b)
@@ -61,7 +64,12 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 
 void sweep_run(struct sweep *sweep)
 {
+	size_t n = sweep->n, i;
+
 	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_order);
 	parallel(sweep->threads, sweep->n, touch, sweep);
 	sweep->n = 0;
+	for (i = 0; i < n; i++)
+		if (sweep->v[i].tree)
+			sweep->v[sweep->n++] = sweep->v[i];
 }

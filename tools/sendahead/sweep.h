@@ -14,6 +14,9 @@ struct sweep {
 	struct place *place;		/* where they are counted */
 	u32 threads;
 	u32 subvolume;			/* number in the stream, from 1 */
+	/* whether to stop, which what is wanted outlives; or NULL */
+	int (*stop)(void *arg);
+	void *arg;
 	struct wanted *v;
 	size_t n, room;
 };
@@ -29,7 +32,7 @@ struct sweep {
  */
 void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino);
 
-/* Read all that is wanted, and wait for it; then nothing is. */
+/* Read all that is wanted, and wait for it: what it was stopped before is wanted still. */
 void sweep_run(struct sweep *sweep);
 
 #endif
