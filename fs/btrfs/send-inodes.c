@@ -5,8 +5,8 @@
  * For each name it meets a send asks, more than once, whether the directory is in
  * both of its roots, and of which generation it is there: in an incremental send
  * also for names that did not change, if their item lies in a leaf that did. Each
- * question is a search from the root of the tree down. Neither root changes while it
- * is sent, so an answer stays right.
+ * question is a search, from the root of the tree down or in a leaf that the send kept.
+ * Neither root changes while it is sent, so an answer stays right.
  *
  * Each inode has one place in a table, where it replaces what was there before: no
  * lookup allocates, and all that can happen to what is forgotten is a search. The
