@@ -4,7 +4,7 @@
  * snapshot of what was received before, and has all its blocks: what the commands to come
  * will touch is read there. A few paths are looked up; where they are so many that they
  * touch a good part of the leaves, all of these are read, in the order of the disk. So they
- * are while nothing has come: the disk has nothing else to do for the receive then.
+ * are while nothing comes: the disk has nothing else to do for the receive then.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -30,6 +30,7 @@
 #define SHARE 4				/* of the memory that can be had */
 #define LIMIT (1ULL << 30)		/* bytes of leaves, at most */
 #define PAUSE_NS 10000000		/* between two looks at what has come */
+#define PAUSES 2			/* after which nothing seems to come */
 
 #define PIPE 65536			/* bytes on the way to btrfs */
 #define SHORT 512			/* bytes of a command that begins a subvolume are less */
@@ -50,16 +51,28 @@ struct coming {
 	u64 tree;			/* its number */
 	u64 leaves;			/* it has, 0: not known */
 	u64 touched;			/* paths so far */
-	int swept;
+	int spaces;			/* leaves that tell of space are wanted, or read */
+	int swept;			/* no need to follow the stream */
 	char last[PATH_MAX];		/* the path before, or that of a file just made */
 	char **paths;			/* of the window */
 	size_t nr_paths;
 	struct sweep sweep;		/* leaves to be read */
 };
 
-/* Want the leaves of a tree, if it has no more than @most. Return: how many it has. */
+static int has_come(void *arg)
+{
+	const struct coming *coming = arg;
+
+	return coming->queue->end > coming->at;
+}
+
+/*
+ * Want the leaves of a tree, if it has no more than @most and nothing makes us stop. Return:
+ * how many it has.
+ */
 static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 {
+	int (*stop)(void *arg) = coming->sweep.stop;
 	size_t before = coming->sweep.n;
 	struct pointer root;
 	struct walk walk;
@@ -69,30 +82,26 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 	if (disk_root(&coming->disk, tree, &root))
 		return 0;
 	walk_init(&walk, &coming->disk, &root, THREADS);
+	walk.ahead = min_u64(WALK_AHEAD, 1 + most / 64);
 	/* of a tree that is written meanwhile, some nodes may be gone */
 	while (n <= most && !place_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
+		if (stop && stop(coming)) {
+			n = 0;
+			break;
+		}
 		n++;
 		sweep_want(&coming->sweep, tree, &leaf, 0);
 	}
 	coming->place->stats.nodes += walk.nodes;
 	walk_free(&walk);
-	if (n > most)
+	if (!n || n > most)
 		coming->sweep.n = before;
 	return n;
 }
 
-/*
- * Want the tree of the parent, unless it is too large or cannot be read, and those that tell
- * of space: whoever changes a leaf that two snapshots share looks there for all that it
- * refers to.
- */
-static void want_all(struct coming *coming)
+/* Want the tree of the parent, unless it is too large or cannot be read. */
+static void want_parent(struct coming *coming)
 {
-	static const u64 others[] = {
-		BTRFS_EXTENT_TREE_OBJECTID, BTRFS_CSUM_TREE_OBJECTID, BTRFS_FREE_SPACE_TREE_OBJECTID,
-	};
-	size_t i;
-
 	if (!coming->disk.nodesize) {
 		disk_open(&coming->disk, coming->fd);
 		courtesy_init(&coming->disk, coming->place, 1);
@@ -100,35 +109,48 @@ static void want_all(struct coming *coming)
 	}
 	coming->leaves = want_tree(coming, coming->tree, coming->most);
 	if (!coming->sweep.n)
-		coming->leaves = NONE;
-	for (i = 0; coming->sweep.n && i < sizeof(others) / sizeof(*others); i++)
+		coming->leaves = coming->sweep.stop && has_come(coming) ? 0 : NONE;
+}
+
+/*
+ * The trees that tell of space: whoever changes a leaf that two snapshots share looks there
+ * for all that it refers to.
+ */
+static void want_spaces(struct coming *coming)
+{
+	static const u64 others[] = {
+		BTRFS_EXTENT_TREE_OBJECTID, BTRFS_CSUM_TREE_OBJECTID, BTRFS_FREE_SPACE_TREE_OBJECTID,
+	};
+	size_t i;
+
+	if (coming->spaces)
+		return;
+	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
 		want_tree(coming, others[i], min_u64(coming->leaves,
 						     coming->most - coming->sweep.n));
+	coming->spaces = 1;
 }
 
-static int has_come(void *arg)
+static void read_all(struct coming *coming)
 {
-	const struct coming *coming = arg;
-
-	return coming->queue->end > coming->at;
-}
-
-static void read_all(struct coming *coming, int (*stop)(void *arg))
-{
-	coming->sweep.stop = stop;
+	want_spaces(coming);
 	sweep_run(&coming->sweep);
-	coming->swept = !coming->sweep.n;
+	coming->swept = 1;
 }
 
-/* While nothing comes. */
+/* While nothing comes, and the receive has taken all that came. */
 static void read_meanwhile(struct coming *coming)
 {
-	if (coming->parent < 0 || coming->swept)
+	if (coming->parent < 0 || coming->swept || has_come(coming) ||
+	    coming->queue->begin != coming->queue->end)
 		return;
+	if (coming->leaves && coming->leaves != NONE && !coming->sweep.n)
+		want_spaces(coming);
+	coming->sweep.stop = has_come;
 	if (!coming->leaves)
-		want_all(coming);
-	if (coming->leaves != NONE)
-		read_all(coming, has_come);
+		want_parent(coming);
+	sweep_run(&coming->sweep);
+	coming->sweep.stop = NULL;
 }
 
 static void look_up(size_t i, void *arg)
@@ -151,9 +173,10 @@ static void look_up_all(struct coming *coming)
 	if (!coming->nr_paths)
 		return;
 	if (!coming->leaves && coming->touched >= FEW)
-		want_all(coming);
-	if (coming->leaves && coming->touched >= coming->leaves / DENSE)
-		read_all(coming, NULL);
+		want_parent(coming);
+	if (coming->leaves && coming->touched >= FEW &&
+	    coming->touched >= coming->leaves / DENSE)
+		read_all(coming);
 	else
 		parallel(THREADS, coming->nr_paths, look_up, coming);
 	coming->place->stats.windows++;
@@ -215,7 +238,7 @@ static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
 	coming->parent = -1;
 	coming->begun = begun;
 	coming->leaves = coming->touched = coming->sweep.n = 0;
-	coming->swept = 0;
+	coming->spaces = coming->swept = 0;
 	coming->last[0] = 0;
 	if (parent)
 		find_parent(coming, parent);
@@ -325,6 +348,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 {
 	static struct coming coming = { .parent = -1 };
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	u32 pauses = 0;
 
 	coming.queue = queue;
 	coming.place = place;
@@ -338,9 +362,10 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	while (!place_over()) {
 		int there = next(&coming);
 
+		pauses = there ? 0 : pauses + 1;
 		if (!there || coming.nr_paths >= WINDOW)
 			look_up_all(&coming);
-		if (!there)
+		if (pauses > PAUSES)
 			read_meanwhile(&coming);
 		if (!there)
 			nanosleep(&pause, NULL);

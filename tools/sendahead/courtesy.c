@@ -209,16 +209,15 @@ static void count_all(void)
 		closedir(proc);
 }
 
-/* Sectors that we and the send have asked for; that file of a stream too that is received. */
+/* Sectors that we and the send have asked for. */
 static int count_ours(int64_t *sectors)
 {
-	int64_t sent = 0, stream = 0;
+	int64_t sent = 0;
 
 	if (read_by(getpid(), sectors, 0) ||
-	    (!place->alone && read_by(atomic_load(&place->sender), &sent, 0)) ||
-	    (receives && read_by(getppid(), &stream, 0)))
+	    (!place->alone && read_by(atomic_load(&place->sender), &sent, 0)))
 		return -1;
-	*sectors += sent + stream;
+	*sectors += sent;
 	return 0;
 }
 
@@ -241,9 +240,9 @@ static void look_first(void)
 {
 	int64_t before, ours;
 
-	count_all();
 	if (count_ours(&before))
 		return;
+	count_all();
 	give_way(INT64_MAX);
 	others_most = count().sectors - before - by_kernel;
 	if (count_ours(&ours))
@@ -280,10 +279,10 @@ static void look(u64 time)
 		seen = time;
 		place->stats.others++;
 	}
-	if (sectors > others)
+	if (sectors > others) {
+		others_most += time == seen ? sectors - others : 0;
 		others = sectors;
-	if (others > others_most)
-		others_most = others;
+	}
 	asked = time - seen < HOLD;
 }
 
