@@ -172,10 +172,9 @@ static void look_up_all(struct coming *coming)
 
 	if (!coming->nr_paths)
 		return;
-	if (!coming->leaves && coming->touched >= FEW)
+	if (coming->touched >= FEW && !coming->leaves)
 		want_parent(coming);
-	if (coming->leaves && coming->touched >= FEW &&
-	    coming->touched >= coming->leaves / DENSE)
+	if (coming->touched >= FEW && coming->touched >= coming->leaves / DENSE)
 		read_all(coming);
 	else
 		parallel(THREADS, coming->nr_paths, look_up, coming);

@@ -278,11 +278,10 @@ static void look(u64 time)
 	if (sectors > others && time - sure <= HOLD / 2) {
 		seen = time;
 		place->stats.others++;
+		others_most += sectors - others;
 	}
-	if (sectors > others) {
-		others_most += time == seen ? sectors - others : 0;
+	if (sectors > others)
 		others = sectors;
-	}
 	asked = time - seen < HOLD;
 }
 
