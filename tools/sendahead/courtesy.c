@@ -48,7 +48,7 @@ static u64 waiting[MAX_THREADS + 1];
 static u32 nr_waiting;
 static u64 begun;			/* the batch */
 static u64 looked, seen;		/* when, and when others were there last */
-static u64 sure;			/* that they are somebody */
+static u64 sure;			/* that they are somebody, 0: never */
 static int64_t others, others_most;	/* sectors that they had, at the least and at most */
 static int64_t others_all, by_pipeline;	/* that processes have had of any disk, by who they are */
 static int64_t by_kernel;		/* that it has read for the receive */
@@ -252,6 +252,12 @@ static void look_first(void)
 	seen = looked - HOLD + FIRST;
 }
 
+static int is_sure(u64 time)
+{
+	/* the clock begins with the machine */
+	return sure && time - sure <= HOLD / 2;
+}
+
 /*
  * Nothing of ours is under way: has somebody else been there? What the send waits for makes
  * the count too small, by more or by less, so if there is more than before some process must
@@ -266,7 +272,7 @@ static void look(u64 time)
 		return;
 	sectors -= ours + by_kernel;
 	looked = time;
-	if (sectors > others && time - sure > HOLD / 2) {
+	if (sectors > others && !is_sure(time)) {
 		int64_t all = others_all, kernel = by_kernel, pipeline = by_pipeline;
 
 		count_all();
@@ -275,7 +281,7 @@ static void look(u64 time)
 		    (by_pipeline > pipeline && sectors > others_most))
 			sure = time;
 	}
-	if (sectors > others && time - sure <= HOLD / 2) {
+	if (sectors > others && is_sure(time)) {
 		seen = time;
 		place->stats.others++;
 		others_most += sectors - others;
