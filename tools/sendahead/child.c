@@ -76,6 +76,7 @@ static int look(const u8 *p, size_t n)
 static int wait_for_reader(int fd)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	u64 begun = now_ns();
 
 	while (poll(&poll_fd, 1, 200) <= 0) {
 		siginfo_t info = { 0 };
@@ -86,6 +87,7 @@ static int wait_for_reader(int fd)
 			return -1;
 		}
 	}
+	place_tell_waited(now_ns() - begun);
 	return 0;
 }
 

@@ -50,16 +50,11 @@ static u64 begun;			/* the batch */
 static u64 looked, seen;		/* when, and when others were there last */
 static u64 sure;			/* that they are somebody, 0: never */
 static int64_t others, others_most;	/* sectors that they had, at the least and at most */
-static int64_t others_all, by_pipeline;	/* that processes have had of any disk, by who they are */
-static int64_t by_kernel;		/* that it has read for the receive */
-
-static u64 now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ULL + time.tv_nsec;
-}
+/* Sectors that processes have had, of any disk, by who they are. */
+static struct by {
+	int64_t others, pipeline;
+	int64_t kernel;			/* for the receive */
+} by;
 
 /* The disk that a partition is of, or those below a device. */
 static void add_disks(const char *path, int depth)
@@ -182,31 +177,32 @@ static int is_worker(pid_t pid)
 }
 
 /*
- * What all other processes have read and written, of any disk: @others_all, @by_kernel, and
- * @by_pipeline those that the shell has started with us, as the other end of the pipe.
+ * What all other processes have read and written, of any disk; the pipeline is those that the
+ * shell has started with us, as the other end of the pipe.
  */
-static void count_all(void)
+static struct by count_all(void)
 {
 	pid_t sender = atomic_load(&place->sender), pid;
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
+	struct by by = { 0 };
 	int64_t sectors;
 
-	others_all = by_kernel = by_pipeline = 0;
 	while (proc && (entry = readdir(proc))) {
 		pid = atoi(entry->d_name);
 		if (pid <= 0 || pid == getpid() || pid == sender ||
 		    read_by(pid, &sectors, !receives))
 			continue;
 		if (receives && is_worker(pid))
-			by_kernel += sectors;
+			by.kernel += sectors;
 		else if (getpgid(pid) == getpgrp())
-			by_pipeline += sectors;
+			by.pipeline += sectors;
 		else
-			others_all += sectors;
+			by.others += sectors;
 	}
 	if (proc)
 		closedir(proc);
+	return by;
 }
 
 /* Sectors that we and the send have asked for. */
@@ -226,10 +222,10 @@ static void give_way(int64_t most)
 {
 	const struct timespec pause = { .tv_nsec = MS / 2 };
 	struct done before = count(), done = before;
-	u64 end = now() + 2 * BATCH;
+	u64 end = now_ns() + 2 * BATCH;
 
 	while (done.under_way && (done.under_way > most || done.requests < before.requests +
-				  before.under_way) && now() < end && !place_over()) {
+				  before.under_way) && now_ns() < end && !place_over()) {
 		nanosleep(&pause, NULL);
 		done = count();
 	}
@@ -242,13 +238,13 @@ static void look_first(void)
 
 	if (count_ours(&before))
 		return;
-	count_all();
+	by = count_all();
 	give_way(INT64_MAX);
-	others_most = count().sectors - before - by_kernel;
+	others_most = count().sectors - before - by.kernel;
 	if (count_ours(&ours))
 		return;
 	others = others_most - (ours - before);
-	looked = now();
+	looked = now_ns();
 	seen = looked - HOLD + FIRST;
 }
 
@@ -270,15 +266,15 @@ static void look(u64 time)
 
 	if (count_ours(&ours))
 		return;
-	sectors -= ours + by_kernel;
+	sectors -= ours + by.kernel;
 	looked = time;
 	if (sectors > others && !is_sure(time)) {
-		int64_t all = others_all, kernel = by_kernel, pipeline = by_pipeline;
+		struct by before = by;
 
-		count_all();
-		sectors -= by_kernel - kernel;
-		if ((others_all > all && sectors > others) ||
-		    (by_pipeline > pipeline && sectors > others_most))
+		by = count_all();
+		sectors -= by.kernel - before.kernel;
+		if ((by.others > before.others && sectors > others) ||
+		    (by.pipeline > before.pipeline && sectors > others_most))
 			sure = time;
 	}
 	if (sectors > others && is_sure(time)) {
@@ -294,7 +290,7 @@ static void look(u64 time)
 /* Nothing of ours is under way. A batch that was full tells how much the disk gets done. */
 static void end_batch(void)
 {
-	u64 took = now() - begun;
+	u64 took = now_ns() - begun;
 
 	if (full && took)
 		size = admitted * min_u64(BATCH * 100 / took, 200) / 100;
@@ -311,8 +307,8 @@ static void end_batch(void)
 		pthread_mutex_lock(&lock);
 	}
 	pausing = 0;
-	if (looked && now() - looked >= LOOK)
-		look(now());
+	if (looked && now_ns() - looked >= LOOK)
+		look(now_ns());
 }
 
 static int is_first(u64 order)
@@ -353,7 +349,7 @@ void courtesy_enter(u64 order, u32 requests)
 	if (pausing || asked)
 		await_room(order, requests);
 	if (!under_way++)
-		begun = now();
+		begun = now_ns();
 	admitted += requests;
 	pthread_mutex_unlock(&lock);
 }
@@ -364,10 +360,15 @@ void courtesy_leave(void)
 	if (!--under_way) {
 		end_batch();
 		pthread_cond_broadcast(&room);
-	} else if (nr_stats && now() - looked >= LOOK_ALONE) {
+	} else if (nr_stats && now_ns() - looked >= LOOK_ALONE) {
 		pausing = 1;
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+int64_t courtesy_pipeline(void)
+{
+	return place ? count_all().pipeline * 512 : 0;
 }
 
 u32 courtesy_most(void)

@@ -28,6 +28,9 @@ void courtesy_enter(u64 order, u32 requests);
 /* It has been read. */
 void courtesy_leave(void);
 
+/* Bytes that the others of our pipeline have read and written, of any disk; 0: not known. */
+int64_t courtesy_pipeline(void);
+
 /* How many requests to ask for at once at most. */
 u32 courtesy_most(void);
 

@@ -21,6 +21,9 @@
 #define PIECE (1 << 20)			/* no call reads more at once */
 #define NEAR (1 << 20)			/* before the send */
 #define GROUP 32			/* pieces that one thread asks for at once */
+#define PARTS 4				/* a batch is one of so many of what is left */
+#define LEAST_BATCH (64 << 20)
+#define WAITED_NS 100000000		/* by a send that has to wait for its reader */
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
@@ -225,27 +228,56 @@ static void read_batch(struct batch *batch)
 	}
 }
 
+/*
+ * Does who takes the stream need time for it: has the send had to wait, or has a good part of
+ * the stream been read or written by others of the pipeline?
+ */
+static int is_slow_reader(const struct data *data)
+{
+	return place_waited() > WAITED_NS ||
+		courtesy_pipeline() - data->pipeline_before > (int64_t)place_sent() / 4;
+}
+
+/*
+ * Batches become smaller towards the end: whoever writes what comes is to have little left to
+ * do when the send ends. Large ones cost less of the disk, so they are large where nobody
+ * needs time for what comes, which is known from the third one on.
+ */
+static u64 batch_bytes(struct data *data, u64 left)
+{
+	u64 bytes = left / PARTS;
+
+	if (bytes < LEAST_BATCH)
+		bytes = LEAST_BATCH;
+	if (!data->batches++)
+		data->pipeline_before = courtesy_pipeline();
+	else if (data->batches > 2 && !is_slow_reader(data))
+		bytes = data->window;
+	return min_u64(bytes, data->window / 2);
+}
+
 void data_read(struct data *data, const struct extent *v, size_t n)
 {
-	u64 half = data->window / 2 ? data->window / 2 : 1, at = 0;
+	u64 end = n ? v[n - 1].position + v[n - 1].length : 0, at = 0;
 	size_t i = 0;
 
 	while (i < n) {
 		struct batch batch = { .data = data };
-		u64 from = v[i].position + at;
+		u64 from = v[i].position + at, to;
 
 		if (!v[i].read) {
 			i++;
 			continue;
 		}
-		while (i < n && v[i].position + at - from < half) {
+		to = from + batch_bytes(data, end - from);
+		while (i < n && v[i].position + at < to) {
 			at += cut(&batch, &v[i], at);
 			if (at >= v[i].length) {
 				i++;
 				at = 0;
 			}
 		}
-		if (place_wait(data->subvolume, from > half ? from - half : 0, 0))
+		if (place_wait(data->subvolume, to > data->window ? to - data->window : 0, 0))
 			i = n;
 		data_drop(data, 0);
 		if (i < n || !place_over())

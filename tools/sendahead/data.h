@@ -17,6 +17,8 @@ struct data {
 	u32 subvolume;		/* its number in the stream */
 	u64 tree;
 	u64 window;		/* bytes ahead of the send */
+	u64 batches;		/* begun */
+	int64_t pipeline_before;	/* bytes of others, before the first */
 	u32 threads;
 	/* read, and to be dropped, in the order of the stream */
 	struct drop *drops;

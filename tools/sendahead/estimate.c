@@ -94,10 +94,7 @@ struct estimate {
 
 static double now(void)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + time.tv_nsec / 1e9;
+	return now_ns() / 1e9;
 }
 
 static struct get *add(struct gets *gets, u64 order, u64 bytes)

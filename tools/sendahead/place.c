@@ -45,6 +45,22 @@ void place_tell(const struct told *told, u64 bytes)
 	wake();
 }
 
+void place_tell_waited(u64 ns)
+{
+	if (place)
+		atomic_fetch_add(&place->waited, ns);
+}
+
+u64 place_waited(void)
+{
+	return atomic_load(&place->waited);
+}
+
+u64 place_sent(void)
+{
+	return atomic_load(&place->stream_bytes);
+}
+
 void place_tell_sender(pid_t pid)
 {
 	if (place)

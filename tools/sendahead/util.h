@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -44,6 +45,14 @@ static inline u64 get_u64(const void *p)
 static inline u64 min_u64(u64 a, u64 b)
 {
 	return a < b ? a : b;
+}
+
+static inline u64 now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ULL + time.tv_nsec;
 }
 
 /* A key of a btrfs tree, in the processor's byte order. */
