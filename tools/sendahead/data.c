@@ -267,6 +267,7 @@ void data_read(struct data *data, const struct extent *v, size_t n)
 
 		if (!v[i].read) {
 			i++;
+			at = 0;
 			continue;
 		}
 		to = from + batch_bytes(data, end - from);
