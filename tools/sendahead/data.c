@@ -23,7 +23,6 @@
 #define GROUP 32			/* pieces that one thread asks for at once */
 #define PARTS 4				/* a batch is one of so many of what is left */
 #define LEAST_BATCH (64 << 20)
-#define WAITED_NS 100000000		/* by a send that has to wait for its reader */
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
@@ -229,31 +228,37 @@ static void read_batch(struct batch *batch)
 }
 
 /*
- * Does who takes the stream need time for it: has the send had to wait, or has a good part of
- * the stream been read or written by others of the pipeline?
+ * Does whoever takes the stream need time for it? Since the first batch the send had to wait for
+ * a good part of the time, or others of our process group have read or written a good part of
+ * what was sent. The other end of a pipe may not be in that group, or not on this machine.
  */
 static int is_slow_reader(const struct data *data)
 {
-	return place_waited() > WAITED_NS ||
-		courtesy_pipeline() - data->pipeline_before > (int64_t)place_sent() / 4;
+	u64 waited = place_waited() - data->before.waited, sent = place_sent();
+
+	return waited > (now_ns() - data->before.time) / 8 ||
+		(sent && courtesy_pipeline() - data->before.pipeline > (int64_t)sent / 4);
 }
 
 /*
- * Batches become smaller towards the end: whoever writes what comes is to have little left to
- * do when the send ends. Large ones cost less of the disk, so they are large where nobody
- * needs time for what comes, which is known from the third one on.
+ * Batches become smaller towards the end of what is known: whoever writes what comes is to have
+ * little left to do when the send ends. Large ones cost less of the disk, so they are large
+ * where nobody needs time for what comes, which is known from the third one on.
  */
 static u64 batch_bytes(struct data *data, u64 left)
 {
-	u64 bytes = left / PARTS;
+	u64 most = data->window / 2, bytes = left / PARTS;
 
 	if (bytes < LEAST_BATCH)
 		bytes = LEAST_BATCH;
-	if (!data->batches++)
-		data->pipeline_before = courtesy_pipeline();
-	else if (data->batches > 2 && !is_slow_reader(data))
-		bytes = data->window;
-	return min_u64(bytes, data->window / 2);
+	if (!data->batches++) {
+		data->before.time = now_ns();
+		data->before.waited = place_waited();
+		data->before.pipeline = courtesy_pipeline();
+	}
+	if (bytes >= most || (data->batches > 2 && !is_slow_reader(data)))
+		return most;
+	return bytes;
 }
 
 void data_read(struct data *data, const struct extent *v, size_t n)

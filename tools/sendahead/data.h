@@ -18,7 +18,10 @@ struct data {
 	u64 tree;
 	u64 window;		/* bytes ahead of the send */
 	u64 batches;		/* begun */
-	int64_t pipeline_before;	/* bytes of others, before the first */
+	struct {
+		u64 time, waited;
+		int64_t pipeline;	/* bytes of others in it */
+	} before;		/* the first */
 	u32 threads;
 	/* read, and to be dropped, in the order of the stream */
 	struct drop *drops;
