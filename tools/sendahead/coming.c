@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/stat.h>
 #include <linux/btrfs.h>
@@ -346,7 +345,6 @@ static int next(struct coming *coming)
 void coming(const struct options *options, const struct queue *queue, struct place *place)
 {
 	static struct coming coming = { .parent = -1 };
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	u32 pauses = 0;
 
 	coming.queue = queue;
@@ -367,6 +365,6 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 		if (pauses > PAUSES)
 			read_meanwhile(&coming);
 		if (!there)
-			nanosleep(&pause, NULL);
+			place_pause(PAUSE_NS);
 	}
 }

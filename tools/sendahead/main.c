@@ -28,6 +28,9 @@
 #include "receive.h"
 #include "report.h"
 
+#define KILL_NS 1000000000ULL		/* that the reader has to end by itself */
+#define END_NS 1100000000ULL		/* then it is left behind */
+
 static struct place *place;
 static struct options options;
 static int no_send;		/* this process is all there is */
@@ -153,13 +156,14 @@ static void end_progress(pid_t pid)
  */
 static void end_ahead(pid_t pid)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
+	const struct timespec pause = { .tv_nsec = 100000 };
 	char *why = place->stats.why;
-	int i, status = 0;
+	u64 begun = now_ns(), waited;
+	int status = 0;
 
 	place_tell_over();
-	for (i = 0; i < 1100 && !waitpid(pid, &status, WNOHANG); i++) {
-		if (i == 1000)
+	while (!waitpid(pid, &status, WNOHANG) && (waited = now_ns() - begun) < END_NS) {
+		if (waited >= KILL_NS)
 			kill(pid, SIGKILL);
 		nanosleep(&pause, NULL);
 	}

@@ -79,6 +79,16 @@ void place_tell_over(void)
 	wake();
 }
 
+void place_pause(u64 ns)
+{
+	u32 changes = atomic_load(&place->changes);
+	/* the kernel's own type, with whatever time_t here */
+	long most[2] = { ns / 1000000000, ns % 1000000000 };
+
+	if (!place_over())
+		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, most, NULL, 0);
+}
+
 int place_over(void)
 {
 	return atomic_load(&place->over) || atomic_load(&place->lost);

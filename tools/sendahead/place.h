@@ -58,6 +58,9 @@ u64 place_sent(void);
 /* Is it of no use to go on? */
 int place_over(void);
 
+/* Wait so many nanoseconds, or until there is news of the stream, or its end. */
+void place_pause(u64 ns);
+
 /**
  * place_begun() - what the stream has told of a subvolume
  * @subvolume: its number in the stream, from 1
