@@ -4,7 +4,8 @@
  * snapshot of what was received before, and has all its blocks: what the commands to come
  * will touch is read there. A few paths are looked up; where they are so many that they
  * touch a good part of the leaves, all of these are read, in the order of the disk. So they
- * are while nothing comes: the disk has nothing else to do for the receive then.
+ * are while nothing comes: the disk has nothing else to do for the receive then. Of what is in
+ * memory only a sample is looked at.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -157,10 +158,14 @@ static void look_up(size_t i, void *arg)
 	struct coming *coming = arg;
 	struct stat stat;
 
+	if (!coming->paths[i])
+		return;
 	courtesy_enter(i + 1, 1);
 	/* where it is to be made, nothing is found: so it is known where */
 	fstatat(coming->parent, coming->paths[i], &stat, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
 	courtesy_leave();
+	free(coming->paths[i]);
+	coming->paths[i] = NULL;
 	coming->place->stats.paths++;
 }
 
@@ -176,7 +181,7 @@ static void look_up_all(struct coming *coming)
 	if (coming->touched >= FEW && coming->touched >= coming->leaves / DENSE)
 		read_all(coming);
 	else
-		parallel(THREADS, coming->nr_paths, look_up, coming);
+		parallel_unless_cached(THREADS, coming->nr_paths, look_up, coming);
 	coming->place->stats.windows++;
 	for (i = 0; i < coming->nr_paths; i++)
 		free(coming->paths[i]);
@@ -350,7 +355,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	coming.queue = queue;
 	coming.place = place;
 	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS,
-				       .arg = &coming };
+				       .unless_cached = 1, .arg = &coming };
 	place->stats.threads = THREADS;
 	coming.paths = calloc(WINDOW + 1, sizeof(*coming.paths));
 	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

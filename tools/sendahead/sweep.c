@@ -32,7 +32,7 @@ static void touch(size_t i, void *arg)
 	u64 memory[64];
 	struct items items = { .args = memory, .size = 256 };
 
-	if (sweep->stop && sweep->stop(sweep->arg))
+	if (!wanted->tree || (sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	courtesy_enter(i, 1);
 	if (wanted->ino && place_passed(sweep->subvolume, NONE, wanted->ino))
@@ -67,8 +67,12 @@ void sweep_run(struct sweep *sweep)
 	size_t n = sweep->n, i;
 
 	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_order);
-	parallel(sweep->threads, sweep->n, touch, sweep);
 	sweep->n = 0;
+	if (!sweep->unless_cached)
+		parallel(sweep->threads, n, touch, sweep);
+	else if (!parallel_unless_cached(sweep->threads, n, touch, sweep) &&
+		 !(sweep->stop && sweep->stop(sweep->arg)))
+		return;
 	for (i = 0; i < n; i++)
 		if (sweep->v[i].tree)
 			sweep->v[sweep->n++] = sweep->v[i];

@@ -3,40 +3,86 @@
  * The same for many things, by several threads. Each of them waits for the disk most
  * of the time, so their number is that of the requests under way.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
+#include <sys/resource.h>
 
 #include "place.h"
 #include "threads.h"
+
+#define FIRST 64		/* each of these calls is made */
+#define SAMPLE 16		/* then one of so many, while nothing was read */
 
 struct job {
 	void (*each)(size_t i, void *arg);
 	void *arg;
 	size_t n;
 	atomic_size_t next;
+	atomic_int all;		/* calls are made, or only a sample of them */
 };
+
+/* Of any disk, by this thread. */
+static long blocks_read(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_inblock;
+}
 
 static void *work(void *arg)
 {
 	struct job *job = arg;
 	size_t i;
 
-	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !place_over())
-		job->each(i, job->arg);
+	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !place_over()) {
+		long before;
+
+		if (job->all) {
+			job->each(i, job->arg);
+		} else if (i < FIRST || !(i % SAMPLE)) {
+			before = blocks_read();
+			job->each(i, job->arg);
+			if (blocks_read() != before)
+				job->all = 1;
+		}
+	}
 	return NULL;
+}
+
+static void run(u32 threads, struct job *job)
+{
+	pthread_t thread[MAX_THREADS];
+	u32 i, started = 0;
+
+	threads = min_u64(min_u64(threads, job->n), MAX_THREADS);
+	for (i = 1; i < threads; i++)
+		if (!pthread_create(&thread[started], NULL, work, job))
+			started++;
+	work(job);
+	for (i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
 }
 
 void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg)
 {
-	struct job job = { .each = each, .arg = arg, .n = n };
-	pthread_t thread[MAX_THREADS];
-	u32 i, started = 0;
+	struct job job = { .each = each, .arg = arg, .n = n, .all = 1 };
 
-	threads = min_u64(min_u64(threads, n), MAX_THREADS);
-	for (i = 1; i < threads; i++)
-		if (!pthread_create(&thread[started], NULL, work, &job))
-			started++;
-	work(&job);
-	for (i = 0; i < started; i++)
-		pthread_join(thread[i], NULL);
+	run(threads, &job);
+}
+
+int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg)
+{
+	struct job job = { .each = each, .arg = arg, .n = n };
+
+	/* where this file is not there, the kernel does not count */
+	if (!access("/proc/self/io", F_OK))
+		run(threads, &job);
+	else
+		job.all = 1;
+	if (job.all)
+		parallel(threads, n, each, arg);
+	return job.all;
 }

@@ -18,4 +18,14 @@
  */
 void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
 
+/**
+ * parallel_unless_cached() - the same for what only reads into memory
+ *
+ * A sample of the calls is made, and all of them once one has read a disk. @each may be called
+ * again with the same number, and has to do nothing then.
+ *
+ * Return: 0 if none has: what they read is in memory, it seems
+ */
+int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
+
 #endif
