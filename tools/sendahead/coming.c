@@ -52,6 +52,7 @@ struct coming {
 	u64 leaves;			/* it has, 0: not known */
 	u64 touched;			/* paths so far */
 	int spaces;			/* leaves that tell of space are wanted, or read */
+	int meanwhile;			/* leaves are read while nothing comes */
 	int swept;			/* no need to follow the stream */
 	char last[PATH_MAX];		/* the path before, or that of a file just made */
 	char **paths;			/* of the window */
@@ -138,19 +139,24 @@ static void read_all(struct coming *coming)
 	coming->swept = 1;
 }
 
-/* While nothing comes, and the receive has taken all that came. */
-static void read_meanwhile(struct coming *coming)
+/*
+ * While nothing comes, and the receive has taken all that came. Return: whether it ended
+ * because something came.
+ */
+static int read_meanwhile(struct coming *coming)
 {
 	if (coming->parent < 0 || coming->swept || has_come(coming) ||
 	    coming->queue->begin != coming->queue->end)
-		return;
+		return 0;
 	if (coming->leaves && coming->leaves != NONE && !coming->sweep.n)
 		want_spaces(coming);
 	coming->sweep.stop = has_come;
 	if (!coming->leaves)
 		want_parent(coming);
+	coming->meanwhile = coming->sweep.n > 0;
 	sweep_run(&coming->sweep);
 	coming->sweep.stop = NULL;
+	return has_come(coming);
 }
 
 static void look_up(size_t i, void *arg)
@@ -241,7 +247,7 @@ static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
 	coming->parent = -1;
 	coming->begun = begun;
 	coming->leaves = coming->touched = coming->sweep.n = 0;
-	coming->spaces = coming->swept = 0;
+	coming->spaces = coming->meanwhile = coming->swept = 0;
 	coming->last[0] = 0;
 	if (parent)
 		find_parent(coming, parent);
@@ -367,8 +373,9 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 		pauses = there ? 0 : pauses + 1;
 		if (!there || coming.nr_paths >= WINDOW)
 			look_up_all(&coming);
-		if (pauses > PAUSES)
-			read_meanwhile(&coming);
+		/* what was begun goes on at once */
+		if ((pauses > PAUSES || (!there && coming.meanwhile)) && read_meanwhile(&coming))
+			continue;
 		if (!there)
 			place_pause(PAUSE_NS);
 	}

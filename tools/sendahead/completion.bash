@@ -16,7 +16,7 @@ _sendahead() {
 	elif [[ $before =~ ^--(window|threads|disk|cpu|proto|buffer|max-errors)$ ]]; then
 		return
 	elif [[ $word == -* && ${COMP_WORDS[1]} == receive ]]; then
-		words='--buffer --unchanged --no-ahead --nice --json --quiet -f -e -v -m --chroot --max-errors --dump --help'
+		words='--buffer --unchanged --no-ahead --no-sync --nice --json --quiet -f -e -v -m --chroot --max-errors --dump --help'
 	elif [[ $word == -* ]]; then
 		words="-p$send"
 		case ${COMP_WORDS[1]} in

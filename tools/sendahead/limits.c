@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "limits.h"
 
@@ -66,4 +67,18 @@ u64 limits_memory(void)
 	if (file)
 		fclose(file);
 	return limit;
+}
+
+u64 limits_dirty(void)
+{
+	FILE *file = fopen("/proc/vmstat", "re");
+	unsigned long long pages = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "nr_dirty %llu", &pages) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return pages * sysconf(_SC_PAGESIZE);
 }

@@ -13,4 +13,7 @@
  */
 u64 limits_memory(void);
 
+/* Bytes in the machine's memory that are not on a disk yet. */
+u64 limits_dirty(void);
+
 #endif

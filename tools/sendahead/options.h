@@ -33,7 +33,7 @@ struct options {
 	const char *json_file;
 	u64 buffer;		/* of receive: bytes, 0: automatic */
 	int unchanged;		/* of receive: no command of the stream is */
-	int no_ahead;
+	int no_ahead, no_sync;
 };
 
 /**

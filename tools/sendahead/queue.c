@@ -8,6 +8,10 @@
 
 #include "queue.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define LEAST 4096			/* of room that is worth a read */
 
 static void *map(size_t size)
@@ -63,6 +67,8 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 			return NULL;
 		piece = piece_of(queue, queue->last);
 		piece->chunk = queue->free[--queue->nr_free];
+		/* all of its pages at once; before Linux 5.14 as each is written to */
+		madvise(memory_of(queue, piece), QUEUE_CHUNK, MADV_POPULATE_WRITE);
 	}
 	/* with nothing in it, the last chunk begins again */
 	if (queue->begin == queue->end)

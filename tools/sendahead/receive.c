@@ -2,6 +2,8 @@
 /*
  * The real btrfs receive gets its stream from a buffer, which takes what comes while it is
  * at work, and in which files that are renamed as soon as they are made become one command.
+ * Before it is told that a subvolume ends, what is received is written to the disk: it makes
+ * two commits then, and for data that is written later much of the trees is written again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,25 +14,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <linux/btrfs.h>
 
 #include "child.h"
 #include "limits.h"
 #include "receive.h"
 #include "rename.h"
+#include "stream.h"
 
 #define PIPE_SIZE (1 << 20)		/* of the one that is read */
 #define STEP 65536			/* bytes read at once */
 #define BUFFER (256ULL << 20)		/* automatic, at most */
 #define BUFFER_SHARE 4			/* of the memory that can be had */
-#define PATIENCE_MS 100			/* that a command waits for the next one */
+#define PATIENCE_NS 100000000		/* that a command waits for the next one */
+#define LOOK_NS 100000			/* until the first look at whether all is received, */
+#define LOOKS 10			/* so much longer each time, up to so often that */
+#define SYNC_LEAST (1 << 20)		/* bytes of a stream, */
+#define SYNC_TIMES 8			/* and how much more may be to be written, */
+#define SYNC_MOST (1ULL << 30)		/* at most: the rest is somebody else's */
 
-enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, NICE, JSON, DUMP, OTHER };
+enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, NO_SYNC, NICE, JSON, DUMP, OTHER };
 
 static const struct option long_options[] = {
 	{ "buffer", required_argument, NULL, BUFFER_SIZE },
 	{ "unchanged", no_argument, NULL, UNCHANGED },
 	{ "no-ahead", no_argument, NULL, NO_AHEAD },
+	{ "no-sync", no_argument, NULL, NO_SYNC },
 	{ "nice", no_argument, NULL, NICE },
 	{ "json", optional_argument, NULL, JSON },
 	/* those of btrfs receive */
@@ -54,6 +65,9 @@ static int take(struct options *options, int option, char *value)
 		break;
 	case NO_AHEAD:
 		options->no_ahead = 1;
+		break;
+	case NO_SYNC:
+		options->no_sync = 1;
 		break;
 	case NICE:
 		options->nice = 1;
@@ -182,6 +196,10 @@ struct pump {
 	size_t held;		/* bytes read, and not in the queue yet */
 	int waited;		/* long enough for more */
 	int error;		/* of reading */
+	int directory;		/* of what is received, or -1 */
+	int ends;		/* a subvolume does, in what was not handed on yet */
+	u64 from, end;		/* the last one that does: from where to where in the stream */
+	u32 looks;		/* at whether it is received */
 };
 
 static void add(struct pump *pump, size_t n)
@@ -202,11 +220,27 @@ static void add(struct pump *pump, size_t n)
 	pump->held -= n;
 }
 
+/* What was read goes into the queue, but for what is to wait for more. */
+static void sort_out(struct pump *pump, u8 *p, int hold)
+{
+	size_t done;
+
+	do {
+		done = rename_run(&pump->rename, p, &pump->held, hold);
+		add(pump, done);
+		p += done;
+		if (pump->rename.ends) {
+			pump->from = pump->end;
+			pump->end = pump->queue->end;
+			pump->ends = 1;
+		}
+	} while (pump->rename.ends);
+}
+
 /* Read what is there, up to the end. */
 static void take_in(struct pump *pump, u8 *p, size_t room)
 {
 	ssize_t n = read(pump->in, p + pump->held, min_u64(room - pump->held, STEP));
-	size_t done;
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
@@ -217,23 +251,48 @@ static void take_in(struct pump *pump, u8 *p, size_t room)
 	else
 		pump->held += n;
 	pump->waited = 0;
-	done = rename_run(&pump->rename, p, &pump->held, 1);
+	sort_out(pump, p, pump->in >= 0);
 	if (pump->in < 0)
-		done = pump->held;
-	add(pump, done);
+		add(pump, pump->held);
 }
 
 /* Nothing has come for a while: what is held back is not to wait for more. */
 static void let_go(struct pump *pump)
 {
-	size_t room, done;
+	size_t room;
 	u8 *p = queue_room(pump->queue, pump->held, &room);
 
 	pump->waited = 1;
-	if (!p)
-		return;
-	done = rename_run(&pump->rename, p, &pump->held, 0);
-	add(pump, done);
+	if (p)
+		sort_out(pump, p, 0);
+}
+
+/* Is nothing left but the end of a subvolume, worth a look at what is received? */
+static int is_at_end(const struct pump *pump)
+{
+	const struct queue *queue = pump->queue;
+
+	return pump->ends && pump->directory >= 0 && pump->end - pump->from >= SYNC_LEAST &&
+		queue->begin == pump->end && queue->end == pump->end + COMMAND_HEAD && !pump->held;
+}
+
+/*
+ * Have what is received written, unless it would be somebody else's that is waited for.
+ * Return: whether that is done.
+ */
+static int write_received(struct pump *pump)
+{
+	int left;
+
+	/* what is in the pipe is not received yet */
+	if (!ioctl(pump->out, FIONREAD, &left) && left) {
+		pump->looks++;
+		return 0;
+	}
+	/* unlike syncfs() it does not write trees that change once more */
+	if (limits_dirty() < min_u64(SYNC_TIMES * (pump->end - pump->from), SYNC_MOST))
+		ioctl(pump->directory, BTRFS_IOC_SYNC);
+	return 1;
 }
 
 /* Return: whether btrfs is still there. */
@@ -244,6 +303,13 @@ static int hand_on(struct pump *pump)
 	ssize_t done;
 
 	while (p = queue_first(pump->queue, &n), n) {
+		if (pump->ends && pump->queue->begin < pump->end) {
+			n = min_u64(n, pump->end - pump->queue->begin);
+		} else {
+			if (is_at_end(pump) && !write_received(pump))
+				break;
+			pump->ends = pump->looks = 0;
+		}
 		done = write(pump->out, p, n);
 		if (done < 0)
 			return errno == EAGAIN || errno == EINTR;
@@ -259,22 +325,25 @@ static void pump_all(struct pump *pump)
 
 	while (pump->in >= 0 || queue->begin != queue->end) {
 		struct pollfd fds[2] = { { .fd = -1, .events = POLLIN }, { .fd = pump->out } };
+		int n, waits, ends = is_at_end(pump);
+		struct timespec wait = { .tv_nsec = !ends ? PATIENCE_NS :
+					 LOOK_NS * (pump->looks < LOOKS ? pump->looks : LOOKS) };
 		u8 *p = NULL;
 		size_t room;
-		int n;
 
 		if (pump->in >= 0)
 			p = queue_room(queue, pump->held, &room);
 		if (p)
 			fds[0].fd = pump->in;
-		if (queue->begin != queue->end)
+		if (queue->begin != queue->end && !ends)
 			fds[1].events = POLLOUT;
-		n = poll(fds, 2, p && pump->held && !pump->waited ? PATIENCE_MS : -1);
+		waits = ends || (p && pump->held && !pump->waited);
+		n = ppoll(fds, 2, waits ? &wait : NULL, NULL);
 		if (n < 0 && errno != EINTR)
 			return;
-		if (!n)
+		if (!n && !ends)
 			let_go(pump);
-		if (n <= 0)
+		if (n < 0 || (!n && !ends))
 			continue;
 		if (fds[1].revents & (POLLERR | POLLNVAL))
 			return;
@@ -287,7 +356,8 @@ static void pump_all(struct pump *pump)
 
 int receive_run(const struct options *options, struct queue *queue, struct received *received)
 {
-	struct pump pump = { .queue = queue, .rename.unchanged = options->unchanged };
+	struct pump pump = { .queue = queue, .rename.unchanged = options->unchanged,
+			     .directory = -1 };
 	int fds[2], in = -1, status;
 
 	if (queue)
@@ -301,6 +371,8 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	child_start(options->piped, fds[0], STDIN_FILENO);
 	close(fds[0]);
 	signal(SIGPIPE, SIG_IGN);
+	if (!options->no_sync)
+		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pump.in = in;
 	pump.out = fds[1];
 	pump_all(&pump);

@@ -392,8 +392,12 @@ static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 				return made(rename, p, n, hold, out);
 			if (need > COMMAND_HEAD)
 				learn(rename, p, need);
-			if (command == C_END)
+			if (command == C_END) {
+				rename->ends = !rename->ends;
+				if (rename->ends)
+					return 0;
 				rename->version = 0;
+			}
 			rename->left = size;
 		}
 	}

@@ -15,6 +15,7 @@ struct rename {
 	int unchanged;		/* nothing is to be changed */
 	int off;		/* the rest of the stream is not known: it goes as it is */
 	u32 version;		/* of the stream, 0: its head comes next */
+	int ends;		/* the command that ends a stream comes next */
 	u64 left;		/* bytes of a command that go as they are */
 	u64 *plain;		/* directories, as hashes of their paths; 0: free */
 	size_t nr_plain, room_plain;
@@ -34,6 +35,8 @@ struct rename {
  * A file made under its final name inherits from the directory there what one renamed to
  * it does not: an access list, properties of btrfs. So it is only done where the directory
  * is the top, where all are made, or was made by the stream, and given none of these.
+ *
+ * In front of the end of a stream it stops, with @rename->ends; called again, it goes on.
  *
  * Return: bytes of them that are to be passed on, the others are held back
  */

@@ -141,20 +141,27 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 
 	while (in < n) {
 		size_t more = min_u64(part, n - in), pass;
-		u8 *copy = malloc(held + more);
+		u8 *copy = malloc(held + more), *from;
 
 		/* in memory that ends where they do */
 		memcpy(copy, out + done, held);
 		memcpy(copy + held, data + in, more);
 		in += more;
 		held += more;
-		pass = rename_run(&rename, copy, &held, hold || in % 3);
-		memcpy(out + done, copy, held);
+		for (from = copy; ; from += pass) {
+			pass = rename_run(&rename, from, &held, hold || in % 3);
+			memcpy(out + done, from, held);
+			if (pass > held)
+				abort();
+			done += pass;
+			held -= pass;
+			if (!rename.ends)
+				break;
+			/* there it stops, and goes on */
+			if (held < HEAD || get_u16(from + pass + 4) != 21)
+				abort();
+		}
 		free(copy);
-		if (pass > held)
-			abort();
-		done += pass;
-		held -= pass;
 		if (held >= RENAME_HELD)
 			abort();
 	}
