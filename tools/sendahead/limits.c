@@ -72,13 +72,14 @@ u64 limits_memory(void)
 u64 limits_dirty(void)
 {
 	FILE *file = fopen("/proc/vmstat", "re");
-	unsigned long long pages = 0;
+	unsigned long long dirty = 0, written = 0;
 	char line[128];
 
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "nr_dirty %llu", &pages) == 1)
+		if (sscanf(line, "nr_dirty %llu", &dirty) != 1 &&
+		    sscanf(line, "nr_writeback %llu", &written) == 1)
 			break;
 	if (file)
 		fclose(file);
-	return pages * sysconf(_SC_PAGESIZE);
+	return (dirty + written) * sysconf(_SC_PAGESIZE);
 }

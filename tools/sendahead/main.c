@@ -301,7 +301,7 @@ static int usage(FILE *file)
 	      "                  (default: a quarter of the memory that is available, 256M at most)\n"
 	      "  --unchanged     do not make one command of a file that is made and then renamed\n"
 	      "  --no-ahead      only buffer, read nothing ahead\n"
-	      "  --no-sync       do not write what is received to the disk before it ends\n"
+	      "  --no-sync       do not sync before the end of a subvolume\n"
 	      "\n"
 	      "estimate only, instead of measuring it:\n"
 	      "  --disk MS,MB_S  what a random read takes, and the rate of others, such as 12.5,150\n"

@@ -2,8 +2,8 @@
 /*
  * The real btrfs receive gets its stream from a buffer, which takes what comes while it is
  * at work, and in which files that are renamed as soon as they are made become one command.
- * Before it is told that a subvolume ends, what is received is written to the disk: it makes
- * two commits then, and for data that is written later much of the trees is written again.
+ * Before btrfs is told that a subvolume ends, what is received is written to the disk: btrfs
+ * makes two commits then, and for data that is written later much of the trees is written again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,11 +29,13 @@
 #define BUFFER (256ULL << 20)		/* automatic, at most */
 #define BUFFER_SHARE 4			/* of the memory that can be had */
 #define PATIENCE_NS 100000000		/* that a command waits for the next one */
-#define LOOK_NS 100000			/* until the first look at whether all is received, */
-#define LOOKS 10			/* so much longer each time, up to so often that */
-#define SYNC_LEAST (1 << 20)		/* bytes of a stream, */
-#define SYNC_TIMES 8			/* and how much more may be to be written, */
-#define SYNC_MOST (1ULL << 30)		/* at most: the rest is somebody else's */
+#define LOOK_NS 100000			/* between the first two looks at whether all is received, */
+#define LOOKS 10			/* and so many times that between later ones */
+#define SYNC_LEAST (1 << 20)		/* bytes of a subvolume's stream that are worth a sync */
+/* What others have to write is not waited for: more is not this subvolume's, in bytes. */
+#define SYNC_TREES (32 << 20)		/* btrfs itself writes its trees from there on */
+#define SYNC_TIMES 8			/* of the stream: a small file takes a page */
+#define SYNC_MOST (1ULL << 30)
 
 enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, NO_SYNC, NICE, JSON, DUMP, OTHER };
 
@@ -282,6 +284,7 @@ static int is_at_end(const struct pump *pump)
  */
 static int write_received(struct pump *pump)
 {
+	u64 ours = SYNC_TREES + SYNC_TIMES * (pump->end - pump->from);
 	int left;
 
 	/* what is in the pipe is not received yet */
@@ -290,7 +293,7 @@ static int write_received(struct pump *pump)
 		return 0;
 	}
 	/* unlike syncfs() it does not write trees that change once more */
-	if (limits_dirty() < min_u64(SYNC_TIMES * (pump->end - pump->from), SYNC_MOST))
+	if (limits_dirty() < min_u64(ours, SYNC_MOST))
 		ioctl(pump->directory, BTRFS_IOC_SYNC);
 	return 1;
 }
