@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "limits.h"
 
@@ -71,15 +70,6 @@ u64 limits_memory(void)
 
 u64 limits_dirty(void)
 {
-	FILE *file = fopen("/proc/vmstat", "re");
-	unsigned long long dirty = 0, written = 0;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "nr_dirty %llu", &dirty) != 1 &&
-		    sscanf(line, "nr_writeback %llu", &written) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return (dirty + written) * sysconf(_SC_PAGESIZE);
+	return (number_in("/proc/meminfo", "%*[^D]Dirty: %llu", 0) +
+		number_in("/proc/meminfo", "%*[^D]Dirty: %*u kB Writeback: %llu", 0)) << 10;
 }

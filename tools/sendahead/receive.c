@@ -199,8 +199,7 @@ struct pump {
 	int waited;		/* long enough for more */
 	int error;		/* of reading */
 	int directory;		/* of what is received, or -1 */
-	int ends;		/* a subvolume does, in what was not handed on yet */
-	u64 from, end;		/* the last one that does: from where to where in the stream */
+	u64 from, end;		/* the last subvolume that ends: from where to where in the stream */
 	u32 looks;		/* at whether it is received */
 };
 
@@ -234,7 +233,7 @@ static void sort_out(struct pump *pump, u8 *p, int hold)
 		if (pump->rename.ends) {
 			pump->from = pump->end;
 			pump->end = pump->queue->end;
-			pump->ends = 1;
+			pump->looks = 0;
 		}
 	} while (pump->rename.ends);
 }
@@ -274,7 +273,7 @@ static int is_at_end(const struct pump *pump)
 {
 	const struct queue *queue = pump->queue;
 
-	return pump->ends && pump->directory >= 0 && pump->end - pump->from >= SYNC_LEAST &&
+	return pump->directory >= 0 && pump->end - pump->from >= SYNC_LEAST &&
 		queue->begin == pump->end && queue->end == pump->end + COMMAND_HEAD && !pump->held;
 }
 
@@ -306,13 +305,10 @@ static int hand_on(struct pump *pump)
 	ssize_t done;
 
 	while (p = queue_first(pump->queue, &n), n) {
-		if (pump->ends && pump->queue->begin < pump->end) {
+		if (pump->queue->begin < pump->end)
 			n = min_u64(n, pump->end - pump->queue->begin);
-		} else {
-			if (is_at_end(pump) && !write_received(pump))
-				break;
-			pump->ends = pump->looks = 0;
-		}
+		else if (is_at_end(pump) && !write_received(pump))
+			break;
 		done = write(pump->out, p, n);
 		if (done < 0)
 			return errno == EAGAIN || errno == EINTR;
@@ -346,7 +342,7 @@ static void pump_all(struct pump *pump)
 			return;
 		if (!n && !ends)
 			let_go(pump);
-		if (n < 0 || (!n && !ends))
+		if (n <= 0 && !ends)
 			continue;
 		if (fds[1].revents & (POLLERR | POLLNVAL))
 			return;
