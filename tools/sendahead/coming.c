@@ -19,6 +19,7 @@
 #include "coming.h"
 #include "courtesy.h"
 #include "limits.h"
+#include "receive.h"
 #include "search.h"
 #include "sweep.h"
 #include "threads.h"
@@ -32,7 +33,6 @@
 #define PAUSE_NS 10000000		/* between two looks at what has come */
 #define PAUSES 2			/* after which nothing seems to come */
 
-#define PIPE 65536			/* bytes on the way to btrfs */
 #define SHORT 512			/* bytes of a command that begins a subvolume are less */
 
 struct coming {
@@ -296,8 +296,8 @@ static size_t peek(struct coming *coming, const u8 **p, size_t n)
 	long more;
 	u64 done;
 
-	/* what is in the pipe may not be received yet, what was before that is */
-	if (coming->at + PIPE < coming->queue->begin)
+	/* what is on the way may not be received yet, what was before that is */
+	if (coming->at + RECEIVE_ON_WAY < coming->queue->begin)
 		overtaken(coming);
 	done = coming->at - coming->copied_at;
 	if (coming->at < coming->copied_at || done + n > coming->copied) {

@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <linux/btrfs.h>
+#include <linux/sockios.h>
 
 #include "child.h"
 #include "limits.h"
@@ -191,6 +193,20 @@ static int open_stream(const struct options *options)
 	return -1;
 }
 
+/*
+ * The way to btrfs. A pipe has room again, and wakes us, for each page that is taken; a socket,
+ * where the kernel has such, once three quarters are. Return: 0, or -1.
+ */
+static int open_way(int fds[2])
+{
+	int half = RECEIVE_ON_WAY / 2;	/* the kernel doubles it */
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return pipe2(fds, O_CLOEXEC);
+	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
+	return 0;
+}
+
 struct pump {
 	struct queue *queue;
 	struct rename rename;
@@ -286,8 +302,8 @@ static int write_received(struct pump *pump)
 	u64 ours = SYNC_TREES + SYNC_TIMES * (pump->end - pump->from);
 	int left;
 
-	/* what is in the pipe is not received yet */
-	if (!ioctl(pump->out, FIONREAD, &left) && left) {
+	/* what is on the way is not received yet */
+	if ((!ioctl(pump->out, SIOCOUTQ, &left) || !ioctl(pump->out, FIONREAD, &left)) && left) {
 		pump->looks++;
 		return 0;
 	}
@@ -344,7 +360,7 @@ static void pump_all(struct pump *pump)
 			let_go(pump);
 		if (n <= 0 && !ends)
 			continue;
-		if (fds[1].revents & (POLLERR | POLLNVAL))
+		if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 			return;
 		if (fds[0].revents)
 			take_in(pump, p, room);
@@ -361,7 +377,7 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 
 	if (queue)
 		in = open_stream(options);
-	if (in < 0 || pipe2(fds, O_CLOEXEC)) {
+	if (in < 0 || open_way(fds)) {
 		child_start(options->command, -1, -1);
 		return child_end();
 	}

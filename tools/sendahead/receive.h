@@ -8,6 +8,8 @@
 #include "options.h"
 #include "queue.h"
 
+#define RECEIVE_ON_WAY (256 << 10)	/* bytes that btrfs has been given and has not taken, at most */
+
 /* What was done. */
 struct received {
 	u64 stream_bytes;
