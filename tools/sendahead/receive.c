@@ -195,22 +195,26 @@ static int open_stream(const struct options *options)
 
 /*
  * The way to btrfs. A pipe has room again, and wakes us, for each page that is taken; a socket,
- * where the kernel has such, once three quarters are. Return: 0, or -1.
+ * where the kernel has such, once three quarters are. Where the kernel asks who may use which
+ * file, a pipe is what btrfs is sure to be allowed. Return: how many bytes are to be written
+ * at once, or 0.
  */
-static int open_way(int fds[2])
+static size_t open_way(int fds[2])
 {
 	int half = RECEIVE_ON_WAY / 2;	/* the kernel doubles it */
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-		return pipe2(fds, O_CLOEXEC);
+	if (labels_files() || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return pipe2(fds, O_CLOEXEC) ? 0 : RECEIVE_ON_WAY;
 	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
-	return 0;
+	/* it has room for one that was taken as a whole, and is to have it before it is empty */
+	return RECEIVE_ON_WAY / 8;
 }
 
 struct pump {
 	struct queue *queue;
 	struct rename rename;
 	int in, out;
+	size_t at_once;		/* bytes written */
 	size_t held;		/* bytes read, and not in the queue yet */
 	int waited;		/* long enough for more */
 	int error;		/* of reading */
@@ -325,9 +329,12 @@ static int hand_on(struct pump *pump)
 			n = min_u64(n, pump->end - pump->queue->begin);
 		else if (is_at_end(pump) && !write_received(pump))
 			break;
-		done = write(pump->out, p, n);
+		done = write(pump->out, p, min_u64(n, pump->at_once));
+		/* no memory, as a control group has it, is no end */
+		if (done < 0 && (errno == ENOBUFS || errno == ENOMEM))
+			nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS * LOOKS }, NULL);
 		if (done < 0)
-			return errno == EAGAIN || errno == EINTR;
+			return errno != EPIPE && errno != ECONNRESET;
 		queue_take(pump->queue, done);
 	}
 	return 1;
@@ -377,7 +384,9 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 
 	if (queue)
 		in = open_stream(options);
-	if (in < 0 || open_way(fds)) {
+	if (in >= 0)
+		pump.at_once = open_way(fds);
+	if (!pump.at_once) {
 		child_start(options->command, -1, -1);
 		return child_end();
 	}

@@ -8,7 +8,7 @@
 #include "options.h"
 #include "queue.h"
 
-#define RECEIVE_ON_WAY (256 << 10)	/* bytes that btrfs has been given and has not taken, at most */
+#define RECEIVE_ON_WAY 65536		/* bytes that btrfs has been given and has not taken, at most */
 
 /* What was done. */
 struct received {
