@@ -3,8 +3,6 @@
 # The timed sends of the guest: both ends, who is beside them, and what is told of each.
 # shellcheck disable=SC2154 # the guest sets job, top, dir, mnt, disks and the variant
 
-readonly program=$top/build/sendahead
-
 # Where the stream goes. Standard input is the stream; leaves its checksum,
 # length and the time of its first byte in files of $work_dir.
 take_stream() {
@@ -22,6 +20,10 @@ to_sha256() {
 
 # What sends and what receives, in "sender" and "receiver".
 set_ends() {
+	local program=$top/build/sendahead
+
+	# a sealed machine has it beside the job
+	[[ ${job[clock]} == disk ]] || program=$dir/sendahead
 	sender=(btrfs send --quiet)
 	receiver=(btrfs receive --quiet)
 	[[ ! $variant =~ ^program(-send)?$ ]] || sender=("$program" send --quiet)
@@ -51,6 +53,14 @@ through() {
 
 to_receive() {
 	tee >(to_sha256_signal) | "${receiver[@]}"
+}
+
+send_to_receiver() {
+	if [[ ${job[apart]} == 1 ]]; then
+		"${send[@]}" | "${receiver[@]}"
+	else
+		"${send[@]}" | take_stream to_receive
+	fi
 }
 
 receive_failed() {
@@ -125,7 +135,7 @@ timed_send() {
 			echo '# and once more, cold and untimed, into sha256sum' ;;
 		null0) echo '| sha256sum' ;;
 		file*) printf -- '-f %q \nsha256sum %s\n' "$work_dir/stream" "$work_dir/stream" ;;
-		receive*) printf '| tee >(sha256sum) | '
+		receive*) printf '| %s' "$([[ ${job[apart]} == 1 ]] || echo 'tee >(sha256sum) | ')"
 			printf '%q ' "${receiver[@]}" | sed 's/through //g; s/ -- / | /g'
 			printf '; sync --file-system %q\n' "$receive_mnt" ;;
 		esac
@@ -144,7 +154,7 @@ timed_send() {
 		to_sha256 < "$work_dir/stream"
 		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
 		rm "$work_dir/stream" ;;
-	receive*) "${send[@]}" | take_stream to_receive || receive_failed; sync_start=$(now_ns)
+	receive*) send_to_receiver || receive_failed; sync_start=$(now_ns)
 		sync --file-system "$receive_mnt" || receive_failed; end=$(now_ns) ;;
 	esac
 	# these have 10 ms, and go on whatever somebody does to the clock
@@ -275,7 +285,11 @@ one_send() {
 	fi
 	note "$variant: $which send, sample $sample of ${job[samples]}"
 	save_receiver before
-	make_cold
+	if [[ ${job[cached]} == 0 ]]; then
+		make_cold
+	else
+		run_to /dev/null btrfs send --quiet "${send_options[@]}"
+	fi
 	if [[ ${job[simulated]} == 1 ]]; then
 		watch_disk "$disk"
 		[[ ${job[to]} != receive ]] || watch_disk "$receive_disk"
@@ -297,10 +311,12 @@ one_send() {
 	fi
 	[[ ${job[dry_run]} == 0 ]] || return 0
 
-	prefetch=$(prefetch_counters)
-	if [[ ${job[to]}${job[apart]} == null1 ]]; then
+	# since the file system was mounted: of this send, if it is cold
+	prefetch=null
+	[[ ${job[cached]} == 1 ]] || prefetch=$(prefetch_counters)
+	if [[ ${job[apart]} == 1 && ${job[to]} != file ]]; then
 		[[ ${job[clock]} == disk ]] || disk_timing off
-		make_cold
+		[[ ${job[cached]} == 1 ]] || make_cold
 		btrfs send --quiet "${send_options[@]}" | take_stream to_sha256
 		rm "$work_dir/first_byte"
 		[[ ${job[clock]} == disk ]] || disk_timing on

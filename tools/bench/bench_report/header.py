@@ -79,6 +79,7 @@ def describe(run):
             *([f"aged by {env['receive_rounds']} rounds"] if env.get("receive_rounds") else []),
             *(f"{key} {env[key]}" for key in ("buffer", "rate") if env.get(key)),
             *([f"latency {env['latency_ns'] / 1e6:g} ms"] if env.get("latency_ns") else []),
+            *(["everything in memory"] if env.get("cached") else []),
             "without data" if env.get("no_data") else "with data",
             *(["compressed data as it is"] if env.get("compressed_data") else []),
             f"{n} sample{'' if n == 1 else 's'} each"]
@@ -111,6 +112,7 @@ def differences(runs):
             "module_parameters"]
     envs = [{**{key: run.env.get(key) for key in keys},
              "receive_rounds": run.env.get("receive_rounds") or 0,
+             "cached": bool(run.env.get("cached")),
              "beside": next((s["beside"]["kind"] for s in run.samples if s["beside"]), None),
              "kernel": describe_kernel(run.env)[0], "device": lookup(run.env, "device", "name"),
              **(lookup(run.env, "parameters") or {})} for run in runs]

@@ -42,6 +42,8 @@ class Panel:
         trace = lookup(self.sample, "receiving", "trace")
         other.reads, writes = (read_trace(run, trace, op) if trace else [] for op in "RW")
         other.writes = [command for command in writes if command.lba != FAR_SUPERBLOCK]
+        if not self.reads:
+            other.start = min((r.submit_ns for r in other.reads + other.writes), default=0)
         other.title = f"{self.row['variant']}: {len(other.reads):,} reads, {len(writes):,} writes"
         return other
 

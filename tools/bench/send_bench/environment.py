@@ -130,6 +130,7 @@ def environment(run):
         "fio": load(run.partial, "fio.json"),
         "variants": run.variants, "samples": options.samples, "to": options.to,
         "no_data": options.no_data, "compressed_data": options.compressed_data,
+        "cached": options.cached,
         "memory": None if own else options.memory,
         "tree_kernel": None if own else run.tree_kernel,
         "processors": len(os.sched_getaffinity(0)) if own else None, "real_time": own,

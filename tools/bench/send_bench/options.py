@@ -22,9 +22,9 @@ What is measured:
                         machine's own kernel; needs root
   --clock disk|all      what takes time: the disk (default; the processor costs
                         nothing), or the processor as well: QEMU counts the
-                        instructions of the timed sends, and the stream goes to
-                        /dev/null (its checksum from one more send). Not with
-                        --device, --kind, --to receive, --beside and program
+                        instructions of the timed sends, whose checksum comes
+                        from one more send. Not with --device, --kind, --beside,
+                        --buffer, --rate and --latency
   --processor desktop|nas|NS  ns an instruction with --clock all (default
                         desktop: 0.25; nas: 1)
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
@@ -61,6 +61,9 @@ The tree:
 
 The send:
   --samples N           repeat each cold send N times (default 1)
+  --cached              not cold: in memory is what such a send has read, and what the
+                        receiving disk's kernel still has; with --clock all or
+                        --kind host, not with --receive-rounds
   --to null|file|receive|remote  where the stream goes; receive: into btrfs
                         receive on a second disk, which is synced within the time
                         that is told, and the result is compared with the source;
@@ -110,7 +113,7 @@ NUMBERS = {
 RECEIVE = ("receive-profile", "receive-rounds", "buffer", "rate", "latency")
 # A network of 100 Mbit/s: --to remote.
 REMOTE = {"rate": "12M", "latency": 20}
-FLAGS = ("erase", "print-workload", "print-job", "faithful", "no-data", "compressed-data",
+FLAGS = ("erase", "cached", "print-workload", "print-job", "faithful", "no-data", "compressed-data",
          "no-trace", "count-instructions", "dry-run")
 # Options that change a number of the workload, which has its default.
 OVERRIDES = ("files", "jobs", "inline-size", "update-every", "grow", "nodesize", "pace")
@@ -230,12 +233,16 @@ def check(options, given):
         ns = PROCESSORS.get(options.processor, options.processor)
         if not re.fullmatch(r"0[.][1-9][0-9]{0,2}|[1-9]([.][0-9]{1,3})?", ns):
             wrong(f"--processor takes desktop, nas or 0.1 to 9.999 ns, not '{options.processor}'")
-        if (options.device or options.kind != "uml" or options.to == "receive" or
-                options.beside or "program" in options.variants):
-            wrong("--clock all goes without --device, --kind, --to receive, --beside, program")
+        if (options.device or options.kind != "uml" or options.beside or options.buffer or
+                options.rate or options.latency):
+            wrong("--clock all goes without --device, --kind, --beside, --buffer, --rate, --latency")
         options.instruction_ns = float(ns) if "." in ns else int(ns)
     elif options.processor:
         wrong("--processor goes with --clock all")
+    elif options.cached and not options.own_kernel:
+        wrong("--cached leaves nothing that takes time: it goes with --clock all")
+    if options.cached and (options.device or options.receive_rounds):
+        wrong("--cached goes without --device and --receive-rounds")
     if options.buffer.endswith("K") and int(options.buffer[:-1]) < 1024:
         wrong(f"--buffer takes 1M at least, not '{options.buffer}'")
     for name in RECEIVE:

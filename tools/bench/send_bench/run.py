@@ -21,9 +21,9 @@ PROFILES = os.path.join(TOP, "drivers", "block", "rotdisk", "profiles")
 MODEL = os.path.join("build", "rotdisk-sim")
 PREFETCH = "/sys/module/btrfs/parameters/send_prefetch"
 # What a machine that counts instructions has of the host from its start.
-PROGRAMS = ("awk basename blockdev btrfs chroot cut date dirname env findmnt grep gzip head jq ls "
-            "mktemp mountpoint numfmt paste readlink realpath rm rmdir sed sha256sum sort stat "
-            "tail tee tr umount wc")
+PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt grep "
+            "gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt paste readlink realpath rm rmdir sed "
+            "sha256sum sort stat tail tee tr umount wc")
 
 
 def tool(*path):
@@ -208,10 +208,11 @@ class Run:
             self.make_partial()
         for name, file in filter(all, profiles):
             shutil.copy(file, self.path(name))
-        if options.clock == "all":
-            with open(self.path("slow.conf"), "w", encoding="utf-8") as file:
-                file.write(slow_profile(read(self.profile_file), options.instruction_ns))
-            self.check_profile(self.path("slow.conf"))
+        for name, file in filter(all, profiles if options.clock == "all" else []):
+            slow = self.path("slow-" + name)
+            with open(slow, "w", encoding="utf-8") as profile:
+                profile.write(slow_profile(read(file), options.instruction_ns))
+            self.check_profile(slow)
         open(self.path("samples.jsonl"), "w", encoding="utf-8").close()
         more = {"progress": self.progress}
         if options.dry_run and not options.own_kernel:
@@ -272,7 +273,8 @@ class Run:
                 machine = ["--kind", "microvm", "--sealed", PROGRAMS]
                 guest = "/project/tools/bench/guest"
                 scratch = self.path("sealed")
-                self.seal()
+                if not options.dry_run:
+                    self.seal()
             timeout = str(options.timeout)
             machine = [tool("vm", "run"), *machine, "--kernel", kernel,
                        "--variant", self.kernel_of(variant or "stock"), "--memory", memory,
@@ -319,18 +321,23 @@ class Run:
     def seal(self):
         """A sealed machine has no more than what makes a difference."""
         os.mkdir(self.path("sealed"))
-        for name in ("disk", "slow.conf", "job"):
+        for name in ("disk", "receive-disk", "slow-profile.conf", "slow-receive-profile.conf",
+                     "job"):
             if os.path.exists(self.path(name)):
                 os.link(self.path(name), self.path("sealed", name))
+        if any(variant.startswith("program") for variant in self.variants):
+            shutil.copy(tool("build", "sendahead"), self.path("sealed"))
 
     def unseal(self):
         """What it has measured."""
         with open(self.path("samples.jsonl"), "ab") as samples, \
                 open(self.path("sealed", "samples.jsonl"), "rb") as file:
             samples.write(file.read())
-        shutil.copy(self.path("sealed", "skipped"), self.partial)
-        if not self.options.no_trace:
-            shutil.copytree(self.path("sealed", "trace"), self.path("trace"), dirs_exist_ok=True)
+        if os.path.exists(self.path("sealed", "skipped")):
+            shutil.copy(self.path("sealed", "skipped"), self.partial)
+        for name in ("trace", "receiving"):
+            if os.path.exists(self.path("sealed", name)):
+                shutil.copytree(self.path("sealed", name), self.path(name), dirs_exist_ok=True)
         shutil.rmtree(self.path("sealed"))
 
     def keep_classes(self, contents, classes):
@@ -364,7 +371,7 @@ class Run:
         with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
             file.write("\n")
-        for name in ("disk", "receive-disk", "slow.conf", "fio*.json", "skipped", "btrfs-progs",
+        for name in ("disk", "receive-disk", "slow-*.conf", "fio*.json", "skipped", "btrfs-progs",
                      "tree-snap?.json", "job"):
             for path in glob.glob(glob.escape(self.partial) + "/" + name):
                 os.remove(path)
