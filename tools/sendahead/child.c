@@ -28,6 +28,9 @@
 #include "place.h"
 
 #define PIPE_SIZE (1 << 20)
+/* btrfs writes each command by itself: if fewer bytes were there, more are let come for a while. */
+#define GATHER 65536
+#define GATHER_NS 250000
 #define TAIL_NS 5000000			/* between two looks at a file that grows */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
@@ -154,6 +157,7 @@ static int look_at(int copy, size_t n, int going)
 /* Hand the stream on. Return: whether all of it arrived. */
 static int hand_through(int from, int to)
 {
+	const struct timespec pause = { .tv_nsec = GATHER_NS };
 	int copy[2], looking = !pipe2(copy, O_CLOEXEC);
 	int size = fcntl(from, F_GETPIPE_SZ);
 
@@ -182,6 +186,8 @@ static int hand_through(int from, int to)
 		}
 		if (n <= 0)
 			return 1;
+		if (n < GATHER && n < size / 2)
+			nanosleep(&pause, NULL);
 	}
 }
 

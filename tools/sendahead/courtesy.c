@@ -36,7 +36,6 @@
 #define DISKS 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t room = PTHREAD_COND_INITIALIZER;
 static struct place *place;
 static int receives;
 static char *stats[DISKS];		/* files of sysfs */
@@ -44,7 +43,10 @@ static u32 nr_stats;
 static u32 under_way, admitted;		/* of this batch */
 static u32 size = LEAST;		/* of a batch, in requests */
 static int asked, pausing, full;
-static u64 waiting[MAX_THREADS + 1];
+static struct waiting {
+	u64 order;
+	pthread_cond_t next;
+} *waiting[MAX_THREADS + 1];
 static u32 nr_waiting;
 static u64 begun;			/* the batch */
 static u64 looked, seen;		/* when, and when others were there last */
@@ -311,33 +313,43 @@ static void end_batch(void)
 		look(now_ns());
 }
 
-static int is_first(u64 order)
+/* Who waits and is next in the order of the disk, as an index. */
+static u32 first(void)
 {
-	u32 i;
+	u32 i, least = 0;
 
-	for (i = 0; i < nr_waiting && waiting[i] >= order; i++)
-		;
-	return i == nr_waiting;
+	for (i = 1; i < nr_waiting; i++)
+		if (waiting[i]->order < waiting[least]->order)
+			least = i;
+	return least;
+}
+
+/* Wake that one, which wakes the next once it has gone: of all but one, all would wait again. */
+static void wake_first(void)
+{
+	if (nr_waiting)
+		pthread_cond_signal(&waiting[first()]->next);
 }
 
 /* Wait for a batch with room, those first that are next in the order of the disk. */
 static void await_room(u64 order, u32 requests)
 {
+	struct waiting self = { .order = order, .next = PTHREAD_COND_INITIALIZER };
 	u32 i;
 
-	waiting[nr_waiting++] = order;
+	waiting[nr_waiting++] = &self;
 	for (;;) {
 		int has_room = !admitted || admitted + requests <= size;
 
-		if (!pausing && (!asked || (has_room && is_first(order))))
+		if (!pausing && (!asked || (has_room && waiting[first()]->order >= order)))
 			break;
 		full |= !has_room;
-		pthread_cond_wait(&room, &lock);
+		pthread_cond_wait(&self.next, &lock);
 	}
-	for (i = 0; waiting[i] != order; i++)
+	for (i = 0; waiting[i] != &self; i++)
 		;
 	waiting[i] = waiting[--nr_waiting];
-	pthread_cond_broadcast(&room);
+	wake_first();
 }
 
 void courtesy_enter(u64 order, u32 requests)
@@ -359,7 +371,7 @@ void courtesy_leave(void)
 	pthread_mutex_lock(&lock);
 	if (!--under_way) {
 		end_batch();
-		pthread_cond_broadcast(&room);
+		wake_first();
 	} else if (nr_stats && now_ns() - looked >= LOOK_ALONE) {
 		pausing = 1;
 	}

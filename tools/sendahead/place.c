@@ -21,6 +21,8 @@ struct place *place_init(void)
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	place = memory == MAP_FAILED ? NULL : memory;
+	if (place)
+		atomic_init(&place->awaited_data, NONE);
 	return place;
 }
 
@@ -32,7 +34,9 @@ static void wake(void)
 
 void place_tell(const struct told *told, u64 bytes)
 {
-	if (told->begun != atomic_load(&place->begun)) {
+	int is_news = told->begun != atomic_load(&place->begun);
+
+	if (is_news) {
 		atomic_store(&place->begun, 0);
 		atomic_store(&place->data, 0);
 		atomic_store(&place->ino, 0);
@@ -42,7 +46,10 @@ void place_tell(const struct told *told, u64 bytes)
 	atomic_store(&place->data, told->data);
 	atomic_store(&place->ino, told->ino);
 	atomic_store(&place->stream_bytes, bytes);
-	wake();
+	/* each command may be told: who waits is not to be woken by all of them */
+	if (is_news || place_passed(told->begun, atomic_load(&place->awaited_data),
+				    atomic_load(&place->awaited_ino)))
+		wake();
 }
 
 void place_tell_waited(u64 ns)
@@ -126,13 +133,19 @@ int place_told(u32 subvolume, struct told *told)
 
 int place_wait(u32 subvolume, u64 data, u64 ino)
 {
+	int over;
+
+	atomic_store(&place->awaited_data, data);
+	atomic_store(&place->awaited_ino, ino);
 	for (;;) {
 		u32 changes = atomic_load(&place->changes);
 
-		if (place_over() || atomic_load(&place->begun) > subvolume)
-			return -1;
-		if (place->alone || (!data && !ino) || place_passed(subvolume, data, ino))
-			return 0;
+		over = place_over() || atomic_load(&place->begun) > subvolume;
+		if (over || place->alone || (!data && !ino) || place_passed(subvolume, data, ino))
+			break;
 		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
 	}
+	atomic_store(&place->awaited_data, NONE);
+	atomic_store(&place->awaited_ino, 0);
+	return over ? -1 : 0;
 }

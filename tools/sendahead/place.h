@@ -29,6 +29,7 @@ struct place {
 	atomic_uint changes;	/* a futex: something below is new */
 	atomic_uint begun;	/* as in struct told */
 	atomic_ullong data, ino, stream_bytes;
+	atomic_ullong awaited_data, awaited_ino;	/* as for place_wait(); NONE and 0: nothing */
 	atomic_ullong waited;	/* nanoseconds, for whoever takes the stream */
 	atomic_uint lost;	/* the stream cannot be followed */
 	atomic_uint over;	/* it has ended */
@@ -58,7 +59,7 @@ u64 place_sent(void);
 /* Is it of no use to go on? */
 int place_over(void);
 
-/* Wait so many nanoseconds, or until there is news of the stream, or its end. */
+/* Wait so many nanoseconds, or until the stream ends. */
 void place_pause(u64 ns);
 
 /**
