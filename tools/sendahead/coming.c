@@ -2,8 +2,8 @@
 /*
  * The process that reads ahead of btrfs receive. An incremental stream begins with a
  * snapshot of what was received before, and has all its blocks: what the commands to come
- * will touch is read there. A few paths are looked up; where they are so many that they
- * touch a good part of the leaves, all of these are read, in the order of the disk. So they
+ * will touch is read there. A few paths are looked up; where they are so many that they touch
+ * a good part of the leaves, all of these are read, if a disk has heads, in their order. So they
  * are while nothing comes: the disk has nothing else to do for the receive then. Of what is in
  * memory only a sample is looked at.
  */
@@ -57,6 +57,7 @@ struct coming {
 	char last[PATH_MAX];		/* the path before, or that of a file just made */
 	char **paths;			/* of the window */
 	size_t nr_paths;
+	struct sampling looked_up;	/* paths */
 	struct sweep sweep;		/* leaves to be read */
 };
 
@@ -100,14 +101,20 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 	return n;
 }
 
-/* Want the tree of the parent, unless it is too large or cannot be read. */
-static void want_parent(struct coming *coming)
+/* Does a head come by what lies between, so that to read it takes no time? */
+static int has_heads(struct coming *coming)
 {
 	if (!coming->disk.nodesize) {
 		disk_open(&coming->disk, coming->fd);
 		courtesy_init(&coming->disk, coming->place, 1);
 		coming->most = min_u64(limits_memory() / SHARE, LIMIT) / coming->disk.nodesize;
 	}
+	return coming->disk.has_heads;
+}
+
+/* Want the tree of the parent, unless it is too large or cannot be read. */
+static void want_parent(struct coming *coming)
+{
 	coming->leaves = want_tree(coming, coming->tree, coming->most);
 	if (!coming->sweep.n)
 		coming->leaves = coming->sweep.stop && has_come(coming) ? 0 : NONE;
@@ -146,7 +153,7 @@ static void read_all(struct coming *coming)
 static int read_meanwhile(struct coming *coming)
 {
 	if (coming->parent < 0 || coming->swept || has_come(coming) ||
-	    coming->queue->begin != coming->queue->end)
+	    coming->queue->begin != coming->queue->end || !has_heads(coming))
 		return 0;
 	if (coming->leaves && coming->leaves != NONE && !coming->sweep.n)
 		want_spaces(coming);
@@ -178,16 +185,18 @@ static void look_up(size_t i, void *arg)
 /* All paths of the window, or everything. */
 static void look_up_all(struct coming *coming)
 {
+	int many = coming->touched >= FEW && has_heads(coming);
 	size_t i;
 
 	if (!coming->nr_paths)
 		return;
-	if (coming->touched >= FEW && !coming->leaves)
+	if (many && !coming->leaves)
 		want_parent(coming);
-	if (coming->touched >= FEW && coming->touched >= coming->leaves / DENSE)
+	if (many && coming->touched >= coming->leaves / DENSE)
 		read_all(coming);
 	else
-		parallel_unless_cached(THREADS, coming->nr_paths, look_up, coming);
+		parallel_unless_cached(THREADS, coming->nr_paths, look_up, coming,
+				       &coming->looked_up);
 	coming->place->stats.windows++;
 	for (i = 0; i < coming->nr_paths; i++)
 		free(coming->paths[i]);
@@ -247,6 +256,7 @@ static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
 	coming->parent = -1;
 	coming->begun = begun;
 	coming->leaves = coming->touched = coming->sweep.n = 0;
+	coming->looked_up = coming->sweep.sample = (struct sampling) { .alone = 1 };
 	coming->spaces = coming->meanwhile = coming->swept = 0;
 	coming->last[0] = 0;
 	if (parent)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
+#include <linux/fs.h>
 
 #include "disk.h"
 #include "search.h"
@@ -54,6 +55,7 @@ static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_arg
 	for (devid = 0; devid <= info->max_id && disk->nr_devices < info->num_devices; devid++) {
 		struct btrfs_ioctl_dev_info_args args = { .devid = devid };
 		struct device *device = &disk->devices[disk->nr_devices];
+		unsigned short rotates;
 		struct stat stat;
 
 		if (ioctl(disk->fd, BTRFS_IOC_DEV_INFO, &args))
@@ -69,6 +71,7 @@ static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_arg
 		if (device->fd < 0)
 			continue;
 		readable = 1;
+		disk->has_heads |= ioctl(device->fd, BLKROTATIONAL, &rotates) || rotates;
 	}
 	if (!readable)
 		give_up("no device of the file system can be opened: %m");

@@ -70,7 +70,7 @@ void sweep_run(struct sweep *sweep)
 	sweep->n = 0;
 	if (!sweep->unless_cached)
 		parallel(sweep->threads, n, touch, sweep);
-	else if (!parallel_unless_cached(sweep->threads, n, touch, sweep) &&
+	else if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sweep->sample) &&
 		 !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)

@@ -13,14 +13,17 @@
 #include "threads.h"
 
 #define FIRST 64		/* each of these calls is made */
-#define SAMPLE 16		/* then one of so many, while nothing was read */
+#define SAMPLE 16		/* then one of so many, while nothing was read, */
+#define MANY 1024		/* and, of those behind so many, */
+#define RARELY 64		/* one of so many */
 
 struct job {
 	void (*each)(size_t i, void *arg);
 	void *arg;
 	size_t n;
 	atomic_size_t next;
-	atomic_int all;		/* calls are made, or only a sample of them */
+	const struct sampling *sampling;	/* or NULL: all calls are made */
+	atomic_int reads;	/* one has read a disk */
 };
 
 /* Of any disk, by this thread. */
@@ -35,20 +38,24 @@ static long blocks_read(void)
 static void *work(void *arg)
 {
 	struct job *job = arg;
+	const struct sampling *sampling = job->sampling;
+	long before = blocks_read();
 	size_t i;
 
 	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !place_over()) {
-		long before;
+		size_t at = sampling ? sampling->passed + i : 0;
 
-		if (job->all) {
-			job->each(i, job->arg);
-		} else if (i < FIRST || !(i % SAMPLE)) {
-			before = blocks_read();
-			job->each(i, job->arg);
-			if (blocks_read() != before)
-				job->all = 1;
-		}
+		if (!job->reads && at >= FIRST && at % (at < MANY ? SAMPLE : RARELY))
+			continue;
+		job->each(i, job->arg);
+		if (sampling && blocks_read() != before)
+			job->reads = 1;
+		/* the others are not to be made by one thread */
+		if (sampling && sampling->alone && job->reads)
+			break;
 	}
+	if (blocks_read() != before)
+		job->reads = 1;
 	return NULL;
 }
 
@@ -68,21 +75,26 @@ static void run(u32 threads, struct job *job)
 
 void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg)
 {
-	struct job job = { .each = each, .arg = arg, .n = n, .all = 1 };
+	struct job job = { .each = each, .arg = arg, .n = n };
 
 	run(threads, &job);
 }
 
-int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg)
+int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+			   struct sampling *sampling)
 {
-	struct job job = { .each = each, .arg = arg, .n = n };
+	struct job some = { .each = each, .arg = arg, .n = n, .sampling = sampling };
+	struct job all = { .each = each, .arg = arg, .n = n };
 
 	/* where this file is not there, the kernel does not count */
-	if (!access("/proc/self/io", F_OK))
-		run(threads, &job);
-	else
-		job.all = 1;
-	if (job.all)
-		parallel(threads, n, each, arg);
-	return job.all;
+	if (access("/proc/self/io", F_OK))
+		some.reads = 1;
+	else if (!sampling->reads)
+		run(sampling->alone ? 1 : threads, &some);
+	if (some.reads || sampling->reads)
+		run(threads, &all);
+	sampling->reads = some.reads || all.reads;
+	sampling->passed = sampling->reads ? 0 : sampling->passed + n;
+	sampling->alone |= sampling->passed >= FIRST;
+	return sampling->reads;
 }

@@ -18,6 +18,13 @@
  */
 void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
 
+/* What was seen of such calls, from one time to the next. */
+struct sampling {
+	size_t passed;		/* numbers since one has read a disk */
+	int reads;		/* the last time, one has: all are made */
+	int alone;		/* one thread takes the sample */
+};
+
 /**
  * parallel_unless_cached() - the same for what only reads into memory
  *
@@ -26,6 +33,7 @@ void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *ar
  *
  * Return: 0 if none has: what they read is in memory, it seems
  */
-int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
+int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+			   struct sampling *sampling);
 
 #endif
