@@ -256,7 +256,7 @@ static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
 	coming->parent = -1;
 	coming->begun = begun;
 	coming->leaves = coming->touched = coming->sweep.n = 0;
-	coming->looked_up = coming->sweep.sample = (struct sampling) { .alone = 1 };
+	coming->looked_up = (struct sampling) { .alone = 1 };
 	coming->spaces = coming->meanwhile = coming->swept = 0;
 	coming->last[0] = 0;
 	if (parent)

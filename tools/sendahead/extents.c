@@ -64,7 +64,7 @@ void extents_take(struct extents *extents, const struct item *item)
 	if (known)
 		extent.length = extents->size > extent.offset ?
 			min_u64(extent.bytes, extents->size - extent.offset) : 0;
-	/* data inline that is another has another generation or length before it */
+	/* data inline that was written later has another generation before it */
 	extent.sum = sum_of(item->data, min_u64(item->len, sizeof(file))) ^ item->len;
 	extents->v = more(extents->v, &extents->room, extents->n, sizeof(*extents->v));
 	extents->v[extents->n++] = extent;

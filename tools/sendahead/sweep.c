@@ -64,13 +64,15 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 
 void sweep_run(struct sweep *sweep)
 {
+	/* another tree, or a part of it, may not be in memory */
+	struct sampling sampling = { 0 };
 	size_t n = sweep->n, i;
 
 	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_order);
 	sweep->n = 0;
 	if (!sweep->unless_cached)
 		parallel(sweep->threads, n, touch, sweep);
-	else if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sweep->sample) &&
+	else if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling) &&
 		 !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)

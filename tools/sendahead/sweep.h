@@ -6,7 +6,6 @@
 #define SENDAHEAD_SWEEP_H
 
 #include "place.h"
-#include "threads.h"
 #include "walk.h"
 
 /* What is wanted: nothing is done before sweep_run(). */
@@ -15,8 +14,7 @@ struct sweep {
 	struct place *place;		/* where they are counted */
 	u32 threads;
 	u32 subvolume;			/* number in the stream, from 1 */
-	int unless_cached;		/* nothing is read if a sample of it is in memory, */
-	struct sampling sample;		/* this one */
+	int unless_cached;		/* nothing is read if a sample of it is in memory */
 	/* whether to stop, which what is wanted outlives; or NULL */
 	int (*stop)(void *arg);
 	void *arg;

@@ -13,9 +13,7 @@
 #include "threads.h"
 
 #define FIRST 64		/* each of these calls is made */
-#define SAMPLE 16		/* then one of so many, while nothing was read, */
-#define MANY 1024		/* and, of those behind so many, */
-#define RARELY 64		/* one of so many */
+#define SAMPLE 16		/* then one of so many, while nothing was read */
 
 struct job {
 	void (*each)(size_t i, void *arg);
@@ -45,7 +43,7 @@ static void *work(void *arg)
 	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !place_over()) {
 		size_t at = sampling ? sampling->passed + i : 0;
 
-		if (!job->reads && at >= FIRST && at % (at < MANY ? SAMPLE : RARELY))
+		if (!job->reads && at >= FIRST && at % SAMPLE)
 			continue;
 		job->each(i, job->arg);
 		if (sampling && blocks_read() != before)

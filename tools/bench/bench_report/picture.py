@@ -54,7 +54,7 @@ class Panel:
                 ("$written", WRITTEN, self.writes))
 
     def seconds(self, ns):
-        """Time since the first read of the disk that is sent from."""
+        """Time since the first read of the disk that is sent from, or what there is first."""
         return (ns - self.start) / 1e9
 
     def end(self):

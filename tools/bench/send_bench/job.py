@@ -114,7 +114,8 @@ def job_text(options, workload, **more):
            "parameters": " ".join(options.parameters), "trace": not options.no_trace,
            "simulated": not options.device, "lane": options.kind, "progress": False,
            # Does the checksum of the stream come from a send of its own?
-           "apart": options.faithful or options.clock == "all", **more}
+           "apart": options.clock == "all" or (options.faithful and options.to != "receive"),
+           **more}
     lines = []
     for key, value in job.items():
         value = str(int(value) if isinstance(value, bool) else value)
