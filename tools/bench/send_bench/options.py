@@ -235,7 +235,8 @@ def check(options, given):
             wrong(f"--processor takes desktop, nas or 0.1 to 9.999 ns, not '{options.processor}'")
         if (options.device or options.kind != "uml" or options.beside or options.buffer or
                 options.rate or options.latency):
-            wrong("--clock all goes without --device, --kind, --beside, --buffer, --rate, --latency")
+            wrong("--clock all goes without --device, --kind, --beside, --buffer, --rate, "
+                  "--latency")
         options.instruction_ns = float(ns) if "." in ns else int(ns)
     elif options.processor:
         wrong("--processor goes with --clock all")

@@ -21,9 +21,9 @@ PROFILES = os.path.join(TOP, "drivers", "block", "rotdisk", "profiles")
 MODEL = os.path.join("build", "rotdisk-sim")
 PREFETCH = "/sys/module/btrfs/parameters/send_prefetch"
 # What a machine that counts instructions has of the host from its start.
-PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt grep "
-            "gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt paste readlink realpath rm rmdir sed "
-            "sha256sum sort stat tail tee tr umount wc")
+PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt "
+            "grep gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt paste readlink "
+            "realpath rm rmdir sed sha256sum sort stat tail tee tr umount wc")
 
 
 def tool(*path):
