@@ -762,7 +762,6 @@ static void read_subvolume(struct ahead *ahead)
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
 	ahead->sweep.place = ahead->place;
 	ahead->sweep.threads = ahead->threads;
-	ahead->sweep.unless_cached = 1;
 	ahead->sweep.subvolume = ahead->subvolume;
 	ahead->data.stats = &ahead->place->stats;
 	ahead->data.tree = ahead->root.id;

@@ -101,7 +101,7 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 	return n;
 }
 
-/* Does a head come by what lies between, so that to read it takes no time? */
+/* Open the disk, once. Return: whether a head passes what lies between, and may as well read it. */
 static int has_heads(struct coming *coming)
 {
 	if (!coming->disk.nodesize) {
@@ -371,7 +371,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	coming.queue = queue;
 	coming.place = place;
 	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS,
-				       .unless_cached = 1, .arg = &coming };
+				       .arg = &coming };
 	place->stats.threads = THREADS;
 	coming.paths = calloc(WINDOW + 1, sizeof(*coming.paths));
 	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -20,7 +20,7 @@ struct disk {
 	struct chunks chunks;
 	struct device *devices;
 	size_t nr_devices;
-	int has_heads;		/* one of them, which are to pass it in their order */
+	int has_heads;		/* at least one of the devices, as the kernel says */
 };
 
 /* Gives up where the file system is none that can be read past the kernel. */

@@ -70,10 +70,8 @@ void sweep_run(struct sweep *sweep)
 
 	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_order);
 	sweep->n = 0;
-	if (!sweep->unless_cached)
-		parallel(sweep->threads, n, touch, sweep);
-	else if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling) &&
-		 !(sweep->stop && sweep->stop(sweep->arg)))
+	if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling) &&
+	    !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)
 		if (sweep->v[i].tree)

@@ -14,7 +14,6 @@ struct sweep {
 	struct place *place;		/* where they are counted */
 	u32 threads;
 	u32 subvolume;			/* number in the stream, from 1 */
-	int unless_cached;		/* nothing is read if a sample of it is in memory */
 	/* whether to stop, which what is wanted outlives; or NULL */
 	int (*stop)(void *arg);
 	void *arg;
@@ -33,7 +32,10 @@ struct sweep {
  */
 void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino);
 
-/* Read all that is wanted, and wait for it: what it was stopped before is wanted still. */
+/*
+ * Read all that is wanted, unless a sample of it is in memory, and wait for it: what it was stopped
+ * before is wanted still.
+ */
 void sweep_run(struct sweep *sweep);
 
 #endif

@@ -93,6 +93,5 @@ int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *a
 		run(threads, &all);
 	sampling->reads = some.reads || all.reads;
 	sampling->passed = sampling->reads ? 0 : sampling->passed + n;
-	sampling->alone |= sampling->passed >= FIRST;
 	return sampling->reads;
 }

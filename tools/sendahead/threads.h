@@ -22,7 +22,7 @@ void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *ar
 struct sampling {
 	size_t passed;		/* numbers since one has read a disk */
 	int reads;		/* the last time, one has: all are made */
-	int alone;		/* one thread takes the sample */
+	int alone;		/* set by the caller: one thread takes the sample */
 };
 
 /**
