@@ -1842,7 +1842,6 @@ static struct kobj_attribute send_prefetch_counters[] = {
 	__ATTR(data_unused, 0444, send_prefetch_show, NULL),
 	__ATTR(extents_new, 0444, send_prefetch_show, NULL),
 	__ATTR(extents_walked, 0444, send_prefetch_show, NULL),
-	__ATTR(inodes_known, 0444, send_prefetch_show, NULL),
 	__ATTR(clones_known, 0444, send_prefetch_show, NULL),
 	__ATTR(walks, 0444, send_prefetch_show, NULL),
 };
@@ -1877,7 +1876,6 @@ static struct attribute *send_prefetch_attrs[] = {
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_DATA_UNUSED].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_NEW].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_EXTENTS_WALKED].attr,
-	&send_prefetch_counters[BTRFS_SEND_PREFETCH_INODES_KNOWN].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_CLONES_KNOWN].attr,
 	&send_prefetch_counters[BTRFS_SEND_PREFETCH_WALKS].attr,
 	NULL

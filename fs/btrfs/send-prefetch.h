@@ -44,8 +44,6 @@ enum btrfs_send_prefetch_counter {
 	BTRFS_SEND_PREFETCH_EXTENTS_NEW,
 	/* ... and those a full send has met before, or can not remember. */
 	BTRFS_SEND_PREFETCH_EXTENTS_WALKED,
-	/* Inodes the send asked for again, so that they were not searched. */
-	BTRFS_SEND_PREFETCH_INODES_KNOWN,
 	/* Extents cloned as the search for a clone found them, without a second one. */
 	BTRFS_SEND_PREFETCH_CLONES_KNOWN,
 	/* Blocks read ahead for searches for clones. */
