@@ -150,10 +150,10 @@ timed_send() {
 		return
 	fi
 	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream,beside}
+	ahead=$(clock_ahead)
 	[[ ${job[clock]} == disk ]] || await_start
 	beside begin
 	[[ ${job[clock]} == all ]] || send=(count_processor "${send[@]}")
-	ahead=$(clock_ahead)
 	start=$(now_ns)
 	case ${job[to]}${job[apart]} in
 	null1) "${send[@]}" > /dev/null; end=$(now_ns) ;;

@@ -10,7 +10,8 @@
  * can be; it is only left to fall idle now and then, to see whether somebody else was
  * there: all that the disks have done, less what we and the send have read. Beside a
  * receive that is all they have read, less what the kernel has for it: what is written
- * is nobody's by name.
+ * is nobody's by name. At the beginning the disk is not taken for our own, and for a
+ * second more if anybody has read or written on whichever disk meanwhile.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -27,11 +28,12 @@
 #include "courtesy.h"
 
 #define MS 1000000ULL
-#define BATCH (40 * MS)			/* of the disk's work */
+#define BATCH (54 * MS)			/* of the disk's work */
+#define ADMIT (BATCH / 6)		/* later on, a batch takes nothing more */
 #define LEAST 4				/* requests of one */
 #define LOOK (20 * MS)			/* between two looks at what the disks have done */
 #define LOOK_ALONE (1500 * MS)		/* at the least, where each costs a pause */
-#define FIRST (60 * MS)			/* at the beginning, until others could have been seen */
+#define FIRST (30 * MS)			/* at the beginning, until others could have been seen */
 #define HOLD (1000 * MS)		/* without others, until the disk is ours */
 #define DISKS 64
 
@@ -51,6 +53,7 @@ static u32 nr_waiting;
 static u64 begun;			/* the batch */
 static u64 looked, seen;		/* when, and when others were there last */
 static u64 sure;			/* that they are somebody, 0: never */
+static int suspected;			/* as there was somebody, perhaps at another disk */
 static int64_t others, others_most;	/* sectors that they had, at the least and at most */
 /* Sectors that processes have had, of any disk, by who they are. */
 static struct by {
@@ -112,28 +115,6 @@ static int read_by(pid_t pid, int64_t *sectors, int written)
 	return 0;
 }
 
-void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
-{
-	int64_t sectors;
-	size_t i;
-
-	if (read_by(getpid(), &sectors, 0))
-		return;
-	for (i = 0; i < disk->nr_devices; i++) {
-		struct stat is;
-		char path[60];
-
-		if (disk->devices[i].fd < 0 || fstat(disk->devices[i].fd, &is))
-			continue;
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(is.st_rdev),
-			 minor(is.st_rdev));
-		add_disks(path, 0);
-	}
-	place = of;
-	receives = for_receive;
-	asked = nr_stats > 0;
-}
-
 /* What the disks have done, all of them together. */
 struct done {
 	int64_t requests, sectors, under_way;
@@ -190,7 +171,7 @@ static struct by count_all(void)
 	struct by by = { 0 };
 	int64_t sectors;
 
-	while (proc && (entry = readdir(proc))) {
+	while (proc && !place_over() && (entry = readdir(proc))) {
 		pid = atoi(entry->d_name);
 		if (pid <= 0 || pid == getpid() || pid == sender ||
 		    read_by(pid, &sectors, !receives))
@@ -219,8 +200,35 @@ static int count_ours(int64_t *sectors)
 	return 0;
 }
 
-/* Wait for as many requests as are under way, until no more than @most are. */
-static void give_way(int64_t most)
+void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
+{
+	int64_t sectors;
+	size_t i;
+
+	if (read_by(getpid(), &sectors, 0))
+		return;
+	for (i = 0; i < disk->nr_devices; i++) {
+		struct stat is;
+		char path[60];
+
+		if (disk->devices[i].fd < 0 || fstat(disk->devices[i].fd, &is))
+			continue;
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(is.st_rdev),
+			 minor(is.st_rdev));
+		add_disks(path, 0);
+	}
+	place = of;
+	receives = for_receive;
+	asked = nr_stats > 0;
+	if (asked && !receives)
+		by = count_all();
+}
+
+/*
+ * Wait for as many requests as are under way, until no more than @most are. Return: whether there
+ * was time enough for that.
+ */
+static int give_way(int64_t most)
 {
 	const struct timespec pause = { .tv_nsec = MS / 2 };
 	struct done before = count(), done = before;
@@ -231,6 +239,7 @@ static void give_way(int64_t most)
 		nanosleep(&pause, NULL);
 		done = count();
 	}
+	return now_ns() < end;
 }
 
 /* The first look: others have had no more than there is once the send has what it waits for. */
@@ -240,7 +249,8 @@ static void look_first(void)
 
 	if (count_ours(&before))
 		return;
-	by = count_all();
+	if (receives)
+		by = count_all();
 	give_way(INT64_MAX);
 	others_most = count().sectors - before - by.kernel;
 	if (count_ours(&ours))
@@ -286,6 +296,15 @@ static void look(u64 time)
 	}
 	if (sectors > others)
 		others = sectors;
+	/* the beginning is over: those who have read or written meanwhile, of any disk, may be here */
+	if (asked && !sure && !suspected && time - seen >= HOLD) {
+		int64_t before = by.others;
+
+		by = count_all();
+		suspected = by.others > before;
+		if (suspected)
+			seen = time;
+	}
 	asked = time - seen < HOLD;
 }
 
@@ -299,14 +318,19 @@ static void end_batch(void)
 	if (size < LEAST)
 		size = LEAST;
 	admitted = full = 0;
-	if (asked && (sure || !looked)) {
+	/* nobody has waited for what took next to nothing */
+	if (asked && (took >= 2 * MS || !looked)) {
+		int enough = 1;
+
 		pausing = 1;
 		pthread_mutex_unlock(&lock);
 		if (looked)
-			give_way(1);	/* the send has always one */
+			enough = give_way(1);	/* the send has always one */
 		else
 			look_first();
 		pthread_mutex_lock(&lock);
+		if (!enough)
+			size = (size + LEAST) / 2;
 	}
 	pausing = 0;
 	if (looked && now_ns() - looked >= LOOK)
@@ -339,7 +363,8 @@ static void await_room(u64 order, u32 requests)
 
 	waiting[nr_waiting++] = &self;
 	for (;;) {
-		int has_room = !admitted || admitted + requests <= size;
+		int has_room = !admitted ||
+			(admitted + requests <= size && now_ns() - begun < ADMIT);
 
 		if (!pausing && (!asked || (has_room && waiting[first()]->order >= order)))
 			break;
