@@ -27,7 +27,8 @@
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
 #define DEEP 32			/* requests that a disk without heads serves at once */
 #define TIME 2.0		/* seconds for the sample */
-#define LEAF_COST 1.3		/* of reading leaves in the order of the disk, to its floor */
+#define SORTED_COST 1.3		/* in the order of a disk with heads, to the floor */
+#define START 9			/* reads one after another, before anything is read ahead */
 /*
  * Seconds of the processor for an inode, a leaf and a byte of file data, where one search
  * in a tree takes SEARCH.
@@ -70,7 +71,7 @@ struct look_up {
 	size_t n, room;
 };
 
-enum { EXTENTS, CSUMS, OURS, PARENTS, LOOK_UPS };
+enum { EXTENTS, CSUMS, NAMES, LOOK_UPS };
 
 struct estimate {
 	const struct options *options;
@@ -116,7 +117,8 @@ static void open_tree(struct estimate *estimate, int parent, const char *path)
 	tree->id = info.treeid;
 	if (disk_root(&estimate->disk, tree->id, &tree->root))
 		give_up("the root of %s cannot be found: %m", path);
-	estimate->look_ups[parent ? PARENTS : OURS].tree = tree->id;
+	if (!parent)
+		estimate->look_ups[NAMES].tree = tree->id;
 }
 
 /* All leaves that the send reads of both trees. */
@@ -188,7 +190,8 @@ static double compute(const struct estimate *estimate, const struct gets *gets, 
 		give_up("no memory");
 	for (i = 0; i < gets->n; i++)
 		if (gets->v[i].parent && group <= AHEAD)
-			seconds += jump(estimate, 1 << 24, 1) + gets->v[i].bytes / estimate->rate;
+			seconds += jump(estimate, 1 << 24, estimate->heads ? 1 : 2) +
+				gets->v[i].bytes / estimate->rate;
 		else
 			copy[n++] = gets->v[i];
 	for (i = 0; i < n; i += group)
@@ -210,7 +213,8 @@ static double compute(const struct estimate *estimate, const struct gets *gets, 
 /* In the order of the disk, as the program and the module read. */
 static double sorted_time(const struct estimate *estimate, const struct gets *gets, double part)
 {
-	return compute(estimate, gets, SIZE_MAX, estimate->heads ? AHEAD : DEEP, part);
+	return estimate->heads ? SORTED_COST * compute(estimate, gets, SIZE_MAX, AHEAD, part) :
+		compute(estimate, gets, SIZE_MAX, DEEP, part);
 }
 
 /* What the leaves of the sample say. */
@@ -242,19 +246,20 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 		    (min_u64(PIECE, extent->disk_bytes - at) + 4095) & ~4095ULL);
 }
 
-/* A name of an inode that has changed: both trees are asked for it, and for its directory. */
-static void take_name(struct estimate *estimate, const struct item *item)
+/*
+ * The directory of a name is looked up, and the name of what has changed: in both trees, but where
+ * the parent's has another leaf, that is read anyway.
+ */
+static void take_name(struct estimate *estimate, const struct item *item, int changed)
 {
 	const size_t head = sizeof(struct btrfs_inode_ref);
 	u32 hash = item->len < head ? 0 : crc32c(~1u, item->data + head, min_u64(
 		item->len - head,
 		get_u16(item->data + offsetof(struct btrfs_inode_ref, name_len))));
-	int which;
 
-	for (which = OURS; which <= PARENTS; which++) {
-		want_key(estimate, which, item->key.offset, BTRFS_INODE_ITEM_KEY, 0);
-		want_key(estimate, which, item->key.offset, BTRFS_DIR_ITEM_KEY, hash);
-	}
+	want_key(estimate, NAMES, item->key.offset, BTRFS_INODE_ITEM_KEY, 0);
+	if (changed)
+		want_key(estimate, NAMES, item->key.offset, BTRFS_DIR_ITEM_KEY, hash);
 }
 
 static void take_leaf(struct estimate *estimate, const struct pointer *at, const u8 *block,
@@ -283,8 +288,8 @@ static void take_leaf(struct estimate *estimate, const struct pointer *at, const
 			estimate->inodes++;
 			changed = item.key.objectid;
 		}
-		if (since && changed == item.key.objectid && item.key.type == BTRFS_INODE_REF_KEY)
-			take_name(estimate, &item);
+		if (since && item.key.type == BTRFS_INODE_REF_KEY)
+			take_name(estimate, &item, changed == item.key.objectid);
 	}
 }
 
@@ -360,7 +365,7 @@ static int by_leaf(const void *a, const void *b)
 static double find_leaves(struct estimate *estimate, int which, double part, struct gets *found)
 {
 	struct look_up *look_up = &estimate->look_ups[which];
-	struct get get = { .parent = which == PARENTS }, *same;
+	struct get get = { 0 }, *same;
 	struct walk *walk = calloc(1, sizeof(*walk));
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
@@ -381,8 +386,8 @@ static double find_leaves(struct estimate *estimate, int which, double part, str
 			break;
 		/* not if it is read anyway */
 		get.at = leaf.at;
-		same = which < OURS ? NULL : bsearch(&get, estimate->leaves.v, estimate->leaves.n,
-						     sizeof(get), by_leaf);
+		same = which != NAMES ? NULL : bsearch(&get, estimate->leaves.v, estimate->leaves.n,
+						       sizeof(get), by_leaf);
 		if ((!same || same->at.bytenr != leaf.at.bytenr) &&
 		    !disk_place(&estimate->disk, leaf.at.bytenr, &order))
 			add(found, order, estimate->disk.nodesize);
@@ -469,9 +474,9 @@ static void reckon(struct estimate *estimate)
 		part = (double)estimate->sampled / estimate->trees[0].leaves;
 	/* the one that is waited for is seldom the nearest of them: as if they were two */
 	stock = compute(estimate, &estimate->leaves, AHEAD, estimate->heads ? 2 : AHEAD, 1);
-	sorted = sorted_time(estimate, &estimate->leaves, 1) * LEAF_COST;
+	sorted = sorted_time(estimate, &estimate->leaves, 1);
 	count(estimate, stock, sorted, sorted);
-	sorted = estimate->nodes * jump(estimate, 1 << 30, AHEAD);
+	sorted = START * estimate->random + estimate->nodes * jump(estimate, 1 << 30, AHEAD);
 	count(estimate, estimate->nodes * jump(estimate, 1 << 30, 1), sorted, sorted);
 	stock = compute(estimate, &estimate->data, 1, 1, 1) / part;
 	sorted = sorted_time(estimate, &estimate->data, part) / part;
@@ -484,7 +489,7 @@ static void reckon(struct estimate *estimate)
 			continue;
 		stock = compute(estimate, &found, 1, 1, 1) * all / found.n;
 		sorted = sorted_time(estimate, &found, found.n / all) * all / found.n;
-		count(estimate, stock, which < OURS ? sorted : stock, sorted);
+		count(estimate, stock, sorted, sorted);
 		estimate->elsewhere += all;
 		free(found.v);
 	}
