@@ -275,12 +275,14 @@ static int is_sure(u64 time)
 static void look(u64 time)
 {
 	int64_t sectors = count().sectors, ours;
+	/* the beginning */
+	int over = asked && !sure && !suspected && time - seen >= HOLD;
 
 	if (count_ours(&ours))
 		return;
 	sectors -= ours + by.kernel;
 	looked = time;
-	if (sectors > others && !is_sure(time)) {
+	if (over || (sectors > others && !is_sure(time))) {
 		struct by before = by;
 
 		by = count_all();
@@ -288,6 +290,11 @@ static void look(u64 time)
 		if ((by.others > before.others && sectors > others) ||
 		    (by.pipeline > before.pipeline && sectors > others_most))
 			sure = time;
+		/* those who were at any disk meanwhile may be here */
+		if (over && by.others > before.others) {
+			suspected = 1;
+			seen = time;
+		}
 	}
 	if (sectors > others && is_sure(time)) {
 		seen = time;
@@ -296,15 +303,6 @@ static void look(u64 time)
 	}
 	if (sectors > others)
 		others = sectors;
-	/* the beginning is over: those who have read or written meanwhile, of any disk, may be here */
-	if (asked && !sure && !suspected && time - seen >= HOLD) {
-		int64_t before = by.others;
-
-		by = count_all();
-		suspected = by.others > before;
-		if (suspected)
-			seen = time;
-	}
 	asked = time - seen < HOLD;
 }
 

@@ -117,8 +117,6 @@ static void open_tree(struct estimate *estimate, int parent, const char *path)
 	tree->id = info.treeid;
 	if (disk_root(&estimate->disk, tree->id, &tree->root))
 		give_up("the root of %s cannot be found: %m", path);
-	if (!parent)
-		estimate->look_ups[NAMES].tree = tree->id;
 }
 
 /* All leaves that the send reads of both trees. */
@@ -176,7 +174,7 @@ static int by_order(const void *a, const void *b)
 
 /*
  * Seconds for reads, sorted in groups, @among as many under way; gaps are only a @part of
- * what they are. For a leaf of the parent btrfs send waits each time.
+ * what they are. For a leaf of the parent btrfs send waits each time, where the disk has heads.
  */
 static double compute(const struct estimate *estimate, const struct gets *gets, size_t group,
 		      double among, double part)
@@ -575,6 +573,7 @@ int estimate(const struct options *options)
 		give_up("there is nothing to be sent");
 	estimate->look_ups[EXTENTS].tree = BTRFS_EXTENT_TREE_OBJECTID;
 	estimate->look_ups[CSUMS].tree = BTRFS_CSUM_TREE_OBJECTID;
+	estimate->look_ups[NAMES].tree = estimate->trees[0].id;
 	take_sample(estimate);
 	measure(estimate);
 	reckon(estimate);
