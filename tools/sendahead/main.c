@@ -33,7 +33,6 @@
 
 static struct place *place;
 static struct options options;
-static int no_send;		/* this process is all there is */
 static int showing;		/* it shows the progress */
 
 static void tell(const char *why)
@@ -51,7 +50,7 @@ void give_up(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(place->stats.why, sizeof(place->stats.why), format, args);
 	va_end(args);
-	if (no_send) {
+	if (place->alone) {
 		fprintf(stderr, "sendahead: %s\n", place->stats.why);
 		_exit(1);
 	}
@@ -198,22 +197,18 @@ static const char *why_not(void)
 	return NULL;
 }
 
-static int send(int argc, char **argv)
+static int send(void)
 {
-	int status = options_parse(&options, argc, argv);
-	const char *why;
+	const char *why = why_not();
 	pid_t pid = -1, shown = -1;
+	int status;
 
-	if (status)
-		return status;
-	place = place_init();
-	why = place ? why_not() : "no memory";
 	if (!why && (pid = start_ahead(NULL)) < 0)
 		why = "no process can be started";
-	if (why)
+	if (why) {
 		tell(why);
-	if (why && place)
 		snprintf(place->stats.why, sizeof(place->stats.why), "%s", why);
+	}
 	if (pid > 0)
 		shown = start_progress();
 	status = child_run(&options, pid > 0);
@@ -221,24 +216,21 @@ static int send(int argc, char **argv)
 		end_progress(shown);
 	if (pid > 0)
 		end_ahead(pid);
-	if (options.json && place)
+	if (options.json)
 		report(&options, place);
 	return end_as(status);
 }
 
-static int receive(int argc, char **argv)
+static int receive(void)
 {
-	int status = receive_options(&options, argc, argv);
+	struct queue *queue = receive_buffer(&options);
 	struct received received = { 0 };
-	struct queue *queue;
 	pid_t pid = -1;
+	int status;
 
-	if (status)
-		return status;
-	queue = receive_buffer(&options);
 	if (queue && !options.no_ahead && geteuid())
 		tell("this needs root");
-	else if (queue && !options.no_ahead && (place = place_init()))
+	else if (queue && !options.no_ahead)
 		pid = start_ahead(queue);
 	status = receive_run(&options, queue, &received);
 	if (pid > 0)
@@ -249,21 +241,13 @@ static int receive(int argc, char **argv)
 }
 
 /* Without a send: say what it would need, or read that. */
-static int alone(int argc, char **argv)
+static int alone(int only_estimate)
 {
-	int status = options_parse(&options, argc, argv);
-
-	if (status)
-		return status;
-	no_send = 1;
-	place = place_init();
-	if (!place || geteuid()) {
-		fprintf(stderr, "sendahead: %s\n", place ? "this needs root" : "no memory");
-		return 1;
-	}
-	if (!strcmp(argv[0], "estimate"))
-		return estimate(&options);
 	place->alone = 1;
+	if (geteuid())
+		give_up("this needs root");
+	if (only_estimate)
+		return estimate(&options);
 	if (options.nice)
 		be_nice();
 	ahead(&options, place);
@@ -313,17 +297,32 @@ static int usage(FILE *file)
 
 int main(int argc, char **argv)
 {
-	if (argc && !strcmp(basename(argv[0]), "btrfs-send"))
-		return send(argc, argv);
-	if (argc && !strcmp(basename(argv[0]), "btrfs-receive"))
-		return receive(argc, argv);
-	if (argc == 2 && !strcmp(argv[1], "--help"))
+	const char *command = argc ? basename(argv[0]) : "";
+	int status;
+
+	if (!strcmp(command, "btrfs-send") || !strcmp(command, "btrfs-receive")) {
+		command += strlen("btrfs-");
+	} else {
+		command = argc > 1 ? argv[1] : "";
+		argc--;
+		argv++;
+	}
+	if (argc == 1 && !strcmp(command, "--help"))
 		return usage(stdout);
-	if (argc > 1 && !strcmp(argv[1], "send"))
-		return send(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "receive"))
-		return receive(argc - 1, argv + 1);
-	if (argc > 1 && (!strcmp(argv[1], "estimate") || !strcmp(argv[1], "warm")))
-		return alone(argc - 1, argv + 1);
-	return usage(stderr);
+	if (strcmp(command, "send") && strcmp(command, "receive") && strcmp(command, "estimate") &&
+	    strcmp(command, "warm"))
+		return usage(stderr);
+	status = options_parse(&options, command, argc, argv);
+	if (status)
+		return status;
+	place = place_init();
+	if (!place) {
+		fprintf(stderr, "sendahead: no memory\n");
+		return 1;
+	}
+	if (!strcmp(command, "send"))
+		return send();
+	if (!strcmp(command, "receive"))
+		return receive();
+	return alone(!strcmp(command, "estimate"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The command line: that of btrfs send, and a few options of our own, which are taken
- * out of it.
+ * The command line: that of btrfs send or receive, and a few options of our own, which are
+ * taken out of it.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -10,9 +10,14 @@
 #include "options.h"
 #include "place.h"
 
-enum { WINDOW = 256, THREADS, NICE, JSON, DISK, CPU, NO_DATA, COMPRESSED, OTHER };
+enum {
+	/* ours */
+	WINDOW = 256, THREADS, NICE, JSON, DISK, CPU, BUFFER, UNCHANGED, NO_AHEAD, NO_SYNC,
+	/* those of btrfs */
+	NO_DATA, COMPRESSED, DUMP, OTHER
+};
 
-static const struct option long_options[] = {
+static const struct option send_options[] = {
 	{ "window", required_argument, NULL, WINDOW },
 	{ "threads", required_argument, NULL, THREADS },
 	{ "nice", no_argument, NULL, NICE },
@@ -30,6 +35,24 @@ static const struct option long_options[] = {
 	{ }
 };
 
+static const struct option receive_options[] = {
+	{ "buffer", required_argument, NULL, BUFFER },
+	{ "unchanged", no_argument, NULL, UNCHANGED },
+	{ "no-ahead", no_argument, NULL, NO_AHEAD },
+	{ "no-sync", no_argument, NULL, NO_SYNC },
+	{ "nice", no_argument, NULL, NICE },
+	{ "json", optional_argument, NULL, JSON },
+	/* those of btrfs receive */
+	{ "max-errors", required_argument, NULL, 'E' },
+	{ "chroot", no_argument, NULL, 'C' },
+	{ "dump", no_argument, NULL, DUMP },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "force-decompress", no_argument, NULL, OTHER },
+	{ "help", no_argument, NULL, DUMP },
+	{ }
+};
+
 static int wrong(const char *option, const char *value, const char *what)
 {
 	fprintf(stderr, "sendahead: %s takes %s, not '%s'\n", option, what, value);
@@ -37,7 +60,7 @@ static int wrong(const char *option, const char *value, const char *what)
 }
 
 /* Bytes, with K, M or G; at least 1 MiB. */
-int options_size(const char *option, const char *value, u64 *size)
+static int take_size(const char *option, const char *value, u64 *size)
 {
 	static const char units[] = "KMG";
 	unsigned long long number;
@@ -96,7 +119,7 @@ static int take(struct options *options, int option, char *value)
 {
 	switch (option) {
 	case WINDOW:
-		return options_size("--window", value, &options->window);
+		return take_size("--window", value, &options->window);
 	case THREADS:
 		return take_threads(options, value);
 	case NICE:
@@ -110,6 +133,17 @@ static int take(struct options *options, int option, char *value)
 		options->json = 1;
 		options->json_file = value;
 		break;
+	case BUFFER:
+		return take_size("--buffer", value, &options->buffer);
+	case UNCHANGED:
+		options->unchanged = 1;
+		break;
+	case NO_AHEAD:
+		options->no_ahead = 1;
+		break;
+	case NO_SYNC:
+		options->no_sync = 1;
+		break;
 	case NO_DATA:
 		options->no_data = 1;
 		break;
@@ -117,7 +151,7 @@ static int take(struct options *options, int option, char *value)
 		options->compressed_data = 1;
 		break;
 	case 'v':
-		options->verbose = 1;
+		options->verbose++;
 		break;
 	case 'q':
 		options->quiet = 1;
@@ -131,6 +165,17 @@ static int take(struct options *options, int option, char *value)
 	case 'c':
 		options->clones[options->nr_clones++] = value;
 		break;
+	case 'e':
+		options->to_end = 1;
+		break;
+	case 'E':
+		/* so many commands may fail: they are to be as many as without us */
+		options->unchanged |= strcmp(value, "1") != 0;
+		break;
+	case DUMP:
+	case '?':
+		options->direct = 1;
+		break;
 	case 1:
 		options->subvolumes[options->nr_subvolumes++] = value;
 		break;
@@ -138,42 +183,64 @@ static int take(struct options *options, int option, char *value)
 	return 0;
 }
 
-int options_parse(struct options *options, int argc, char **argv)
+/*
+ * A word of options without -f, which is the last one in it. Return: how many of @words
+ * are left.
+ */
+static int without_file(const char *word, char **words)
 {
-	int send = strcmp(argv[0], "estimate") && strcmp(argv[0], "warm");
-	int option, n = 0, from = 1, status;
+	size_t n = strcspn(word, "f");
 
-	memset(options, 0, sizeof(*options));
+	if (n < 2)
+		return 0;
+	*words = strndup(word, n);
+	return *words != NULL;
+}
+
+int options_parse(struct options *options, const char *command, int argc, char **argv)
+{
+	int send = !strcmp(command, "send"), receive = !strcmp(command, "receive");
+	int option, n = 2, piped = 2, from = 1, room = argc + 2, status;
+
 	options->cpu = -1;
-	options->command = calloc(argc + 2, sizeof(char *));
-	options->subvolumes = calloc(argc, sizeof(char *));
-	options->clones = calloc(argc, sizeof(char *));
-	if (!options->command || !options->subvolumes || !options->clones) {
+	options->command = calloc(4 * room, sizeof(char *));
+	if (!options->command) {
 		fprintf(stderr, "sendahead: no memory\n");
 		return 1;
 	}
-	options->command[n++] = "btrfs";
-	options->command[n++] = "send";
-	opterr = !send;
+	options->piped = options->command + room;
+	options->subvolumes = options->piped + room;
+	options->clones = options->subvolumes + room;
+	options->command[0] = options->piped[0] = "btrfs";
+	options->command[1] = options->piped[1] = receive ? "receive" : "send";
+	opterr = !send && !receive;
 	/* '-': in the order they stand in */
-	while ((option = getopt_long(argc, argv, "-vec:f:i:p:q", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q",
+				     receive ? receive_options : send_options, NULL)) != -1) {
 		if (send && (option == DISK || option == CPU))
 			option = OTHER;
-		if (!send && option == '?')
+		if (opterr && option == '?')
 			return 2;
 		status = take(options, option, optarg);
 		if (status)
 			return status;
-		for (; from < optind; from++)
-			if (option < WINDOW || option >= NO_DATA)
-				options->command[n++] = argv[from];
+		if (option == 'f')
+			piped += without_file(argv[from], &options->piped[piped]);
+		for (; from < optind; from++) {
+			if (option >= WINDOW && option < NO_DATA)
+				continue;
+			options->command[n++] = argv[from];
+			if (option != 'f')
+				options->piped[piped++] = argv[from];
+		}
 	}
-	while (from < argc)
-		options->command[n++] = argv[from++];
+	for (; from < argc; from++)
+		options->command[n++] = options->piped[piped++] = argv[from];
 	while (optind < argc)
 		options->subvolumes[options->nr_subvolumes++] = argv[optind++];
-	if (!send && !options->nr_subvolumes) {
-		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", argv[0]);
+	options->directory = options->subvolumes[0];
+	if (opterr && !options->nr_subvolumes) {
+		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
 		return 2;
 	}
 	return 0;

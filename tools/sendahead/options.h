@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The command line: that of btrfs send, and a few options of our own.
+ * The command line: that of btrfs send or receive, and a few options of our own.
  */
 #ifndef SENDAHEAD_OPTIONS_H
 #define SENDAHEAD_OPTIONS_H
@@ -17,7 +17,8 @@ struct options {
 	char **clones;
 	size_t nr_clones;
 	const char *file;
-	int no_data, compressed_data, verbose, quiet;
+	int no_data, compressed_data, quiet;
+	int verbose;		/* so many times */
 	/* of btrfs receive */
 	char **piped;		/* the command without -f */
 	const char *directory;
@@ -38,17 +39,15 @@ struct options {
 
 /**
  * options_parse() - take the command line apart
- * @options: filled
- * @argc: how many arguments of "send"
- * @argv: them, the first one the name of the command; kept
+ * @options: zeros, filled
+ * @command: "send", "receive", "estimate" or "warm"
+ * @argc: how many arguments it has, with one in front of them
+ * @argv: them; kept
  *
- * What is wrong with options of btrfs send it says itself.
+ * What is wrong with options of btrfs it says itself.
  *
  * Return: 0, or the exit status after a message
  */
-int options_parse(struct options *options, int argc, char **argv);
-
-/* Set @size to the bytes that @value of @option says. Return: 0, or 2 after a message. */
-int options_size(const char *option, const char *value, u64 *size);
+int options_parse(struct options *options, const char *command, int argc, char **argv);
 
 #endif

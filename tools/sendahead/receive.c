@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,143 +38,22 @@
 #define SYNC_TIMES 8			/* of the stream: a small file takes a page */
 #define SYNC_MOST (1ULL << 30)
 
-enum { BUFFER_SIZE = 256, UNCHANGED, NO_AHEAD, NO_SYNC, NICE, JSON, DUMP, OTHER };
-
-static const struct option long_options[] = {
-	{ "buffer", required_argument, NULL, BUFFER_SIZE },
-	{ "unchanged", no_argument, NULL, UNCHANGED },
-	{ "no-ahead", no_argument, NULL, NO_AHEAD },
-	{ "no-sync", no_argument, NULL, NO_SYNC },
-	{ "nice", no_argument, NULL, NICE },
-	{ "json", optional_argument, NULL, JSON },
-	/* those of btrfs receive */
-	{ "max-errors", required_argument, NULL, 'E' },
-	{ "chroot", no_argument, NULL, 'C' },
-	{ "dump", no_argument, NULL, DUMP },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "force-decompress", no_argument, NULL, OTHER },
-	{ "help", no_argument, NULL, DUMP },
-	{ }
-};
-
-static int take(struct options *options, int option, char *value)
-{
-	switch (option) {
-	case BUFFER_SIZE:
-		return options_size("--buffer", value, &options->buffer);
-	case UNCHANGED:
-		options->unchanged = 1;
-		break;
-	case NO_AHEAD:
-		options->no_ahead = 1;
-		break;
-	case NO_SYNC:
-		options->no_sync = 1;
-		break;
-	case NICE:
-		options->nice = 1;
-		break;
-	case JSON:
-		options->json = 1;
-		options->json_file = value;
-		break;
-	case 'f':
-		options->file = value;
-		break;
-	case 'v':
-		/* twice: each command is printed */
-		if (options->verbose++)
-			options->unchanged = 1;
-		break;
-	case 'q':
-		options->quiet = 1;
-		break;
-	case 'E':
-		/* so many commands may fail: they are to be as many as without us */
-		options->unchanged |= strcmp(value, "1") != 0;
-		break;
-	case 'e':
-		options->to_end = 1;
-		break;
-	case DUMP:
-	case '?':
-		options->direct = 1;
-		break;
-	case 1:
-		options->directory = value;
-		break;
-	}
-	return 0;
-}
-
-/*
- * A word of options without -f, which is the last one in it. Return: how many of @words
- * are left.
- */
-static int without_file(const char *word, char **words)
-{
-	size_t n = strcspn(word, "f");
-
-	if (n < 2)
-		return 0;
-	*words = strndup(word, n);
-	return *words != NULL;
-}
-
 /* Where two parts of the kernel give each new file a label by the directory it is made in. */
 static int labels_files(void)
 {
 	return !access("/sys/fs/selinux/enforce", F_OK) || !access("/sys/fs/smackfs/load2", F_OK);
 }
 
-int receive_options(struct options *options, int argc, char **argv)
-{
-	int option, n = 2, piped = 2, from = 1, status;
-
-	memset(options, 0, sizeof(*options));
-	options->command = calloc(argc + 2, sizeof(char *));
-	options->piped = calloc(argc + 2, sizeof(char *));
-	if (!options->command || !options->piped) {
-		fprintf(stderr, "sendahead: no memory\n");
-		return 1;
-	}
-	options->command[0] = options->piped[0] = "btrfs";
-	options->command[1] = options->piped[1] = "receive";
-	options->unchanged = labels_files();
-	opterr = 0;
-	/* '-': in the order they stand in */
-	while ((option = getopt_long(argc, argv, "-Cevqf:m:E:", long_options, NULL)) != -1) {
-		status = take(options, option, optarg);
-		if (status)
-			return status;
-		if (option == 'f')
-			piped += without_file(argv[from], &options->piped[piped]);
-		for (; from < optind; from++) {
-			if (option >= BUFFER_SIZE && option <= JSON)
-				continue;
-			options->command[n++] = argv[from];
-			if (option != 'f')
-				options->piped[piped++] = argv[from];
-		}
-	}
-	for (; from < argc; from++)
-		options->command[n++] = options->piped[piped++] = argv[from];
-	if (optind < argc)
-		options->directory = argv[optind];
-	/* what follows the end in standard input is for somebody else */
-	if (!options->directory || (options->to_end && !options->file))
-		options->direct = 1;
-	return 0;
-}
-
 struct queue *receive_buffer(const struct options *options)
 {
 	u64 bytes = options->buffer;
 
+	/* what follows the end in standard input is for somebody else */
+	if (options->direct || !options->directory || (options->to_end && !options->file))
+		return NULL;
 	if (!bytes)
 		bytes = min_u64(limits_memory() / BUFFER_SHARE, BUFFER);
-	return options->direct ? NULL : queue_init(bytes);
+	return queue_init(bytes);
 }
 
 /* The stream, in place of btrfs. Return: an open file, or -1: let btrfs say what is wrong. */
@@ -378,8 +256,7 @@ static void pump_all(struct pump *pump)
 
 int receive_run(const struct options *options, struct queue *queue, struct received *received)
 {
-	struct pump pump = { .queue = queue, .rename.unchanged = options->unchanged,
-			     .directory = -1 };
+	struct pump pump = { .queue = queue, .directory = -1 };
 	int fds[2], in = -1, status;
 
 	if (queue)
@@ -397,6 +274,8 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	signal(SIGPIPE, SIG_IGN);
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* -v twice: each command is printed */
+	pump.rename.unchanged = options->unchanged || options->verbose > 1 || labels_files();
 	pump.in = in;
 	pump.out = fds[1];
 	pump_all(&pump);

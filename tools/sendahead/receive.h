@@ -17,19 +17,7 @@ struct received {
 	u64 renames_saved;
 };
 
-/**
- * receive_options() - take the command line apart
- * @options: filled
- * @argc: how many arguments of "receive"
- * @argv: them, the first one the name of the command; kept
- *
- * What is wrong with options of btrfs receive it says itself.
- *
- * Return: 0, or the exit status after a message
- */
-int receive_options(struct options *options, int argc, char **argv);
-
-/* A buffer as large as is asked for or as memory allows, or NULL. */
+/* A buffer as large as is asked for or as memory allows, or NULL: btrfs runs alone. */
 struct queue *receive_buffer(const struct options *options);
 
 /**
