@@ -22,21 +22,32 @@ struct number {
 	unsigned long long value;
 };
 
-static void print_line(FILE *file, char *why, const struct number *numbers, size_t n)
+/* Where @options say: why nothing was read ahead any more, and @numbers, up to one without name. */
+static void print(const struct options *options, struct stats *stats, const struct number *numbers)
 {
-	size_t i;
+	FILE *file = stderr;
 
+	if (options->json_file)
+		file = fopen(options->json_file, "we");
+	if (!file) {
+		fprintf(stderr, "sendahead: cannot write %s: %m\n", options->json_file);
+		return;
+	}
 	fputs("{\"gave_up\":", file);
-	if (why && *why)
-		print_string(file, why);
+	/* who wrote it may have been killed at that */
+	stats->why[sizeof(stats->why) - 1] = 0;
+	if (*stats->why)
+		print_string(file, stats->why);
 	else
 		fputs("null", file);
-	for (i = 0; i < n; i++)
-		fprintf(file, ",\"%s\":%llu", numbers[i].name, numbers[i].value);
+	for (; numbers->name; numbers++)
+		fprintf(file, ",\"%s\":%llu", numbers->name, numbers->value);
 	fputs("}\n", file);
+	if (file != stderr)
+		fclose(file);
 }
 
-static void print(FILE *file, struct place *place)
+void report(const struct options *options, struct place *place)
 {
 	struct stats *stats = &place->stats;
 	const struct number numbers[] = {
@@ -56,16 +67,16 @@ static void print(FILE *file, struct place *place)
 		{ "planned_bytes", stats->planned_bytes },
 		{ "sent_bytes", place->data },
 		{ "stream_bytes", place->stream_bytes },
+		{ }
 	};
 
-	stats->why[sizeof(stats->why) - 1] = 0;
-	print_line(file, stats->why, numbers, sizeof(numbers) / sizeof(*numbers));
+	print(options, stats, numbers);
 }
 
-static void print_received(FILE *file, const struct received *received, struct place *place)
+void report_received(const struct options *options, const struct received *received,
+		     struct place *place)
 {
-	static struct stats none;
-	struct stats *stats = place ? &place->stats : &none;
+	struct stats *stats = &place->stats;
 	const struct number numbers[] = {
 		{ "buffer_bytes", received->buffer_bytes },
 		{ "stream_bytes", received->stream_bytes },
@@ -76,41 +87,8 @@ static void print_received(FILE *file, const struct received *received, struct p
 		{ "leaves", stats->leaves },
 		{ "leaves_failed", stats->leaves_failed },
 		{ "others_seen", stats->others },
+		{ }
 	};
 
-	stats->why[sizeof(stats->why) - 1] = 0;
-	print_line(file, stats->why, numbers, sizeof(numbers) / sizeof(*numbers));
-}
-
-/* Where it goes, or NULL after a message. */
-static FILE *begin(const struct options *options)
-{
-	FILE *file = stderr;
-
-	if (options->json_file)
-		file = fopen(options->json_file, "we");
-	if (!file)
-		fprintf(stderr, "sendahead: cannot write %s: %m\n", options->json_file);
-	return file;
-}
-
-void report(const struct options *options, struct place *place)
-{
-	FILE *file = begin(options);
-
-	if (file)
-		print(file, place);
-	if (file && file != stderr)
-		fclose(file);
-}
-
-void report_received(const struct options *options, const struct received *received,
-		     struct place *place)
-{
-	FILE *file = begin(options);
-
-	if (file)
-		print_received(file, received, place);
-	if (file && file != stderr)
-		fclose(file);
+	print(options, stats, numbers);
 }

@@ -12,7 +12,7 @@
 /* Print it where @options say. */
 void report(const struct options *options, struct place *place);
 
-/* The same of a receive; @place is NULL where nobody reads ahead of it. */
+/* The same of a receive. */
 void report_received(const struct options *options, const struct received *received,
 		     struct place *place);
 
