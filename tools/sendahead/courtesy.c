@@ -26,6 +26,7 @@
 #include <sys/sysmacros.h>
 
 #include "courtesy.h"
+#include "limits.h"
 
 #define MS 1000000ULL
 #define BATCH (54 * MS)			/* of the disk's work */
@@ -99,17 +100,10 @@ static int read_by(pid_t pid, int64_t *sectors, int written)
 {
 	long long r, w;
 	char path[40];
-	FILE *file;
-	int n = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
-	file = fopen(path, "re");
-	if (file) {
-		n = fscanf(file, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld "
-			   "write_bytes: %lld", &r, &w);
-		fclose(file);
-	}
-	if (n != 2)
+	if (limits_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld "
+			"write_bytes: %lld", &r, &w) != 2)
 		return -1;
 	*sectors = (r + (written ? w : 0)) / 512;
 	return 0;
@@ -126,18 +120,14 @@ static struct done count(void)
 	u32 i;
 
 	for (i = 0; i < nr_stats; i++) {
-		FILE *file = fopen(stats[i], "re");
 		long long r[2], w[2], n;
 
-		if (!file)
+		if (limits_scan(stats[i], "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1],
+				&w[0], &w[1], &n) != 5)
 			continue;
-		if (fscanf(file, "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1], &w[0],
-			   &w[1], &n) == 5) {
-			done.requests += r[0] + w[0];
-			done.sectors += r[1] + (receives ? 0 : w[1]);
-			done.under_way += n;
-		}
-		fclose(file);
+		done.requests += r[0] + w[0];
+		done.sectors += r[1] + (receives ? 0 : w[1]);
+		done.under_way += n;
 	}
 	return done;
 }
@@ -146,17 +136,11 @@ static struct done count(void)
 static int is_worker(pid_t pid)
 {
 	char path[40], name[20] = "";
-	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(name, sizeof(name), file))
-			name[0] = 0;
-		fclose(file);
-	}
-	return !strncmp(name, "kworker/", 8) || !strcmp(name, "btrfs-transacti\n") ||
-		!strcmp(name, "btrfs-cleaner\n");
+	limits_scan(path, "%19[^\n]", name);
+	return !strncmp(name, "kworker/", 8) || !strcmp(name, "btrfs-transacti") ||
+		!strcmp(name, "btrfs-cleaner");
 }
 
 /*

@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much the machine lets us have.
+ * What the machine says of itself, and how much of it we may have.
  */
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "limits.h"
 
+int limits_scan(const char *path, const char *format, ...)
+{
+	FILE *file = fopen(path, "re");
+	va_list args;
+	int n;
+
+	if (!file)
+		return 0;
+	va_start(args, format);
+	n = vfscanf(file, format, args);
+	va_end(args);
+	fclose(file);
+	return n;
+}
+
 /* The number in a file, @otherwise where there is none. */
 static u64 number_in(const char *path, const char *format, u64 otherwise)
 {
-	FILE *file = fopen(path, "re");
 	unsigned long long number;
 
-	if (!file)
-		return otherwise;
-	if (fscanf(file, format, &number) == 1)
-		otherwise = number;
-	fclose(file);
-	return otherwise;
+	return limits_scan(path, format, &number) == 1 ? number : otherwise;
 }
 
 /* What a control group may have. */

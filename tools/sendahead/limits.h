@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much the machine lets us have.
+ * What the machine says of itself, and how much of it we may have.
  */
 #ifndef SENDAHEAD_LIMITS_H
 #define SENDAHEAD_LIMITS_H
 
 #include "util.h"
+
+/* As scanf(), of a file of the kernel's. Return: as it, and 0 where there is no such file. */
+int limits_scan(const char *path, const char *format, ...) __attribute__((format(scanf, 2, 3)));
 
 /*
  * Bytes of memory that can be had: what is available of the machine's, and at most what

@@ -24,6 +24,7 @@
 #include "child.h"
 #include "coming.h"
 #include "estimate.h"
+#include "limits.h"
 #include "progress.h"
 #include "receive.h"
 #include "report.h"
@@ -61,15 +62,10 @@ void give_up(const char *format, ...)
 /* The kernel reads ahead as well as we can. */
 static int kernel_reads_ahead(void)
 {
-	FILE *file = fopen("/sys/module/btrfs/parameters/send_prefetch", "re");
 	char mode[20] = "";
 
-	if (file) {
-		if (!fgets(mode, sizeof(mode), file))
-			mode[0] = 0;
-		fclose(file);
-	}
-	return !strcmp(mode, "exact\n");
+	limits_scan("/sys/module/btrfs/parameters/send_prefetch", "%19[^\n]", mode);
+	return !strcmp(mode, "exact");
 }
 
 /* If memory is short, this process is to go, and not the send. */
