@@ -33,9 +33,6 @@
 #define GATHER_NS 250000
 #define TAIL_NS 5000000			/* between two looks at a file that grows */
 
-static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
-#define FORWARDED (sizeof(forwarded) / sizeof(*forwarded))
-
 static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
 static struct stream stream;
 static u64 stream_bytes;
@@ -53,14 +50,13 @@ static void forward(int signal)
 
 static void forward_signals(void)
 {
-	size_t i;
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, 0 };
+	struct sigaction action = { .sa_handler = forward }, old;
+	const int *each;
 
-	for (i = 0; i < FORWARDED; i++) {
-		struct sigaction action = { .sa_handler = forward }, old;
-
-		if (!sigaction(forwarded[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(forwarded[i], &action, NULL);
-	}
+	for (each = signals; *each; each++)
+		if (!sigaction(*each, NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(*each, &action, NULL);
 }
 
 /* Look at the next bytes of the stream. Return: whether that can go on. */
@@ -112,20 +108,15 @@ static int write_all(int fd, const u8 *p, size_t n)
 /* Move so many bytes out of a pipe, past us if that can be. */
 static int move(int from, int to, size_t n)
 {
-	static int by_hand;
-
 	while (n) {
-		ssize_t done = -1;
+		ssize_t done;
 
 		/* a socket knows of no SPLICE_F_NONBLOCK, but a signal interrupts it */
 		if (wait_for_reader(to))
 			return -1;
-		errno = EINVAL;
-		if (!by_hand)
-			done = splice(from, NULL, to, NULL, n, SPLICE_F_NONBLOCK);
+		done = splice(from, NULL, to, NULL, n, SPLICE_F_NONBLOCK);
 		if (done < 0 && errno == EINVAL) {
-			by_hand = 1;
-			done = read(from, buffer, n < sizeof(buffer) ? n : sizeof(buffer));
+			done = read(from, buffer, min_u64(n, sizeof(buffer)));
 			if (done > 0 && write_all(to, buffer, done))
 				return -1;
 		}
@@ -137,18 +128,19 @@ static int move(int from, int to, size_t n)
 	return 0;
 }
 
-/* Look at what is in the copy. */
-static int look_at(int copy, size_t n, int going)
+/* Look at what is in the copy. Return: whether that can go on. */
+static int look_at(int copy, size_t n)
 {
+	int going = 1;
+
 	while (n) {
-		ssize_t done = read(copy, buffer, n < sizeof(buffer) ? n : sizeof(buffer));
+		ssize_t done = read(copy, buffer, min_u64(n, sizeof(buffer)));
 
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
 			return 0;
-		if (going)
-			going = look(buffer, done);
+		going = going && look(buffer, done);
 		n -= done;
 	}
 	return going;
@@ -163,29 +155,28 @@ static int hand_through(int from, int to)
 
 	if (looking && fcntl(copy[1], F_SETPIPE_SZ, size) < size)
 		size = fcntl(copy[1], F_GETPIPE_SZ);
+	if (!looking)
+		place_tell_lost();
 	for (;;) {
-		ssize_t n = -1;
+		ssize_t n = looking ? tee(from, copy[1], size, 0) :
+				      read(from, buffer, sizeof(buffer));
 
-		errno = EINVAL;
-		if (looking)
-			n = tee(from, copy[1], size, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
+		if (n < 0 && looking) {
 			looking = 0;
 			place_tell_lost();
-			n = read(from, buffer, sizeof(buffer));
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n > 0 && write_all(to, buffer, n))
-				return 0;
-		} else if (n > 0) {
-			looking = look_at(copy[0], n, looking);
-			if (move(from, to, n))
-				return 0;
+			continue;
 		}
 		if (n <= 0)
 			return 1;
+		if (looking) {
+			looking = look_at(copy[0], n);
+			if (move(from, to, n))
+				return 0;
+		} else if (write_all(to, buffer, n)) {
+			return 0;
+		}
 		if (n < GATHER && n < size / 2)
 			nanosleep(&pause, NULL);
 	}
@@ -248,48 +239,39 @@ static void look_at_file(int fd, off_t at, pid_t pid)
 	} while (!ended);
 }
 
-/* Of before the child: what signals do. */
-static sigset_t mask;
-static sighandler_t sigchld;
-
-static pid_t start(char **command, int fd, int as)
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (pid)
-		return pid;
-	/* as it would end without this process, which is killed itself */
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(1);
-	if (fd >= 0)
-		dup2(fd, as);
-	signal(SIGCHLD, sigchld);
-	sigprocmask(SIG_SETMASK, &mask, NULL);
-	execvp(command[0], command);
-	fprintf(stderr, "sendahead: cannot run %s: %m\n", command[0]);
-	_exit(127);
-}
-
 void child_start(char **command, int fd, int as)
 {
-	sigset_t all;
+	sighandler_t sigchld = signal(SIGCHLD, SIG_DFL);
+	pid_t parent = getpid();
+	sigset_t all, mask;
 
-	sigchld = signal(SIGCHLD, SIG_DFL);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
-	child = start(command, fd, as);
+	child = fork();
 	if (child < 0) {
 		fprintf(stderr, "sendahead: cannot start a process: %m\n");
 		exit(1);
+	}
+	if (!child) {
+		/* as it would end without this process, which is killed itself */
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			_exit(1);
+		if (fd >= 0)
+			dup2(fd, as);
+		signal(SIGCHLD, sigchld);
+		sigprocmask(SIG_SETMASK, &mask, NULL);
+		execvp(command[0], command);
+		fprintf(stderr, "sendahead: cannot run %s: %m\n", command[0]);
+		_exit(127);
 	}
 	place_tell_sender(child);
 	forward_signals();
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* Where the stream goes: a regular file, a pipe or the like, or nothing to follow. */
-enum target { FILE_NAMED, FILE_STDOUT, THROUGH, NOT_FOLLOWED };
+/* Where the stream goes: nothing to follow, a regular file, or a pipe or the like. */
+enum target { NOT_FOLLOWED, INTO_FILE, THROUGH };
 
 /* Is a file, or the one to be made, on NFS, CIFS, FUSE or 9p, where a second open costs? */
 static int is_remote(const char *path)
@@ -313,9 +295,9 @@ static enum target target_of(const struct options *options)
 	struct stat is = { .st_mode = options->file ? S_IFREG : 0 };
 
 	stat(path, &is);
-	if (S_ISREG(is.st_mode) && !is_remote(path))
-		return options->file ? FILE_NAMED : FILE_STDOUT;
-	if (S_ISREG(is.st_mode) || options->file || !is.st_mode || isatty(STDOUT_FILENO))
+	if (S_ISREG(is.st_mode))
+		return is_remote(path) ? NOT_FOLLOWED : INTO_FILE;
+	if (options->file || !is.st_mode || isatty(STDOUT_FILENO))
 		return NOT_FOLLOWED;
 	return THROUGH;
 }
@@ -328,17 +310,14 @@ int child_can_follow(const struct options *options)
 int child_end(void)
 {
 	int status = 1 << 8;
+	pid_t pid = child;
 	siginfo_t info;
-	sigset_t all;
 
-	while (waitid(P_PID, child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+	while (waitid(P_PID, pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	/* once it is gone, its number may be another's: no signal is to be passed on */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	waitpid(child, &status, 0);
 	child = 0;
-	sigprocmask(SIG_SETMASK, &mask, NULL);
+	waitpid(pid, &status, 0);
 	return status;
 }
 
@@ -362,7 +341,7 @@ int child_run(const struct options *options, int follow)
 		target = NOT_FOLLOWED;
 	if (target == THROUGH)
 		fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE);
-	if (target == FILE_STDOUT) {
+	if (target == INTO_FILE && !options->file) {
 		file = open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC);
 		at = lseek(STDOUT_FILENO, 0, fcntl(STDOUT_FILENO, F_GETFL) & O_APPEND ?
 			   SEEK_END : SEEK_CUR);
@@ -379,7 +358,7 @@ int child_run(const struct options *options, int follow)
 		close(fds[0]);
 		close(STDOUT_FILENO);
 	} else {
-		if (target == FILE_NAMED)
+		if (target == INTO_FILE && options->file)
 			file = opened_file(child, options->file);
 		if (file >= 0 && at >= 0)
 			look_at_file(file, at, child);
