@@ -330,18 +330,17 @@ static size_t made(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 {
 	size_t size = COMMAND_HEAD + get_u32(p), next = COMMAND_HEAD;
 	struct command make, move;
+	int is_rename = 1;	/* what follows, or it may be one */
 
 	*out = size;
 	if (n >= size + COMMAND_HEAD) {
 		next += get_u32(p + size);
-		if (get_u16(p + size + 4) != C_RENAME || next > MOST)
-			hold = 0;
+		is_rename = get_u16(p + size + 4) == C_RENAME && next <= MOST;
 	}
-	if (n < size + next) {
-		if (hold)
-			return 0;
-	} else if (parse(&make, p, size) && get_u16(p + size + 4) == C_RENAME && next <= MOST &&
-		   parse(&move, p + size, next) && belong_together(rename, &make, &move, p)) {
+	if (is_rename && n < size + next && hold)
+		return 0;
+	if (is_rename && n >= size + next && parse(&make, p, size) &&
+	    parse(&move, p + size, next) && belong_together(rename, &make, &move, p)) {
 		if (make.number == C_MKDIR)
 			add_plain(rename, &move.attribute[A_PATH_TO]);
 		*out = join(&make, &move.attribute[A_PATH_TO], p);
@@ -369,7 +368,9 @@ static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 	u16 command;
 	u64 size, need;
 
-	if (!rename->left && !rename->off && !rename->version) {
+	if (rename->off)
+		return *out = n;
+	if (!rename->left && !rename->version) {
 		if (n < STREAM_HEAD)
 			return 0;
 		rename->version = get_u32(p + 13);
@@ -377,33 +378,31 @@ static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 			rename->version > 3;
 		return *out = STREAM_HEAD;
 	}
-	if (!rename->left && !rename->off) {
+	if (!rename->left) {
 		if (n < COMMAND_HEAD)
 			return 0;
 		size = COMMAND_HEAD + (u64)get_u32(p);
 		command = get_u16(p + 4);
 		need = needed(command, size);
-		if (need > MOST) {
-			rename->off = 1;
-		} else if (n < need) {
+		rename->off = need > MOST;
+		if (rename->off)
+			return *out = n;
+		if (n < need)
 			return 0;
-		} else {
-			if (command >= C_MKFILE && command <= C_SYMLINK)
-				return made(rename, p, n, hold, out);
-			if (need > COMMAND_HEAD)
-				learn(rename, p, need);
-			if (command == C_END) {
-				rename->ends = !rename->ends;
-				if (rename->ends)
-					return 0;
-				rename->version = 0;
-			}
-			rename->left = size;
+		if (command >= C_MKFILE && command <= C_SYMLINK)
+			return made(rename, p, n, hold, out);
+		if (need > COMMAND_HEAD)
+			learn(rename, p, need);
+		if (command == C_END) {
+			rename->ends = !rename->ends;
+			if (rename->ends)
+				return 0;
+			rename->version = 0;
 		}
+		rename->left = size;
 	}
-	*out = rename->off ? n : min_u64(n, rename->left);
-	if (!rename->off)
-		rename->left -= *out;
+	*out = min_u64(n, rename->left);
+	rename->left -= *out;
 	return *out;
 }
 

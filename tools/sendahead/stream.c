@@ -25,13 +25,9 @@ static void command_begins(struct stream *stream)
 	struct told *told = &stream->told;
 
 	stream->data = 0;
-	if (stream->command == C_SUBVOL || stream->command == C_SNAPSHOT) {
-		u32 begun = told->begun;
-
-		memset(told, 0, sizeof(*told));
-		told->begun = begun;
-		told->snapshot = stream->command == C_SNAPSHOT;
-	}
+	if (stream->command == C_SUBVOL || stream->command == C_SNAPSHOT)
+		*told = (struct told){ .begun = told->begun,
+				       .snapshot = stream->command == C_SNAPSHOT };
 }
 
 static void command_ends(struct stream *stream)
