@@ -4,7 +4,7 @@
 
 _sendahead() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local own=' --window --threads --nice --json --quiet' send=' --no-data --compressed-data'
+	local own='--window --threads --nice --json --quiet' send='-p --no-data --compressed-data'
 	local words=
 
 	COMPREPLY=()
@@ -15,14 +15,12 @@ _sendahead() {
 		return
 	elif [[ $before =~ ^--(window|threads|disk|cpu|proto|buffer|max-errors)$ ]]; then
 		return
-	elif [[ $word == -* && ${COMP_WORDS[1]} == receive ]]; then
-		words='--buffer --unchanged --no-ahead --no-sync --nice --json --quiet -f -e -v -m --chroot --max-errors --dump --help'
 	elif [[ $word == -* ]]; then
-		words="-p$send"
 		case ${COMP_WORDS[1]} in
-		send) words+="$own -c -f -e -v --proto --help" ;;
-		estimate) words+=" --json --disk --cpu" ;;
-		warm) words+="$own" ;;
+		send) words="$send $own -c -f -e -v --proto --help" ;;
+		receive) words='--buffer --unchanged --no-ahead --no-sync --nice --json --quiet -f -e -v -m --chroot --max-errors --dump --help' ;;
+		estimate) words="$send --json --disk --cpu" ;;
+		warm) words="$send $own" ;;
 		esac
 	else
 		# subvolumes

@@ -63,11 +63,7 @@ static int open_stream(const struct options *options)
 
 	if (options->file)
 		fd = open(options->file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || (!fstat(fd, &stat) && !S_ISDIR(stat.st_mode)))
-		return fd;
-	if (options->file)
-		close(fd);
-	return -1;
+	return fd < 0 || fstat(fd, &stat) || S_ISDIR(stat.st_mode) ? -1 : fd;
 }
 
 /*

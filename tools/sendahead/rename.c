@@ -76,19 +76,21 @@ static int is_text(const struct text *text, const char *other)
 /* The name that send makes a file under: o257-7-0, inode, generation, and a number. */
 static int is_passing(const struct text *path)
 {
-	u32 i, dashes = 0;
+	u32 i, digits = 0, dashes = 0;
 
-	if (path->n < 6 || path->n > 64 || path->p[0] != 'o')
+	if (!path->n || path->n > 64 || path->p[0] != 'o')
 		return 0;
 	for (i = 1; i < path->n; i++) {
-		u8 c = path->p[i], before = path->p[i - 1];
-
-		if (c == '-' ? ++dashes > 2 || before < '0' : c < '0' || c > '9')
+		if (path->p[i] >= '0' && path->p[i] <= '9') {
+			digits++;
+		} else if (path->p[i] == '-' && digits) {
+			digits = 0;
+			dashes++;
+		} else {
 			return 0;
-		if (before == 'o' && c == '-')
-			return 0;
+		}
 	}
-	return dashes == 2 && path->p[path->n - 1] != '-';
+	return digits && dashes == 2;
 }
 
 /* Bytes of a path's directory, without the slash; -1 if it is none that send writes. */

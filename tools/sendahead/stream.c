@@ -5,7 +5,7 @@
  */
 #include "stream.h"
 
-enum { STREAM_HEADER, COMMAND, ATTRIBUTE, LENGTH, VALUE, LOST };
+enum { STREAM_HEADER, COMMAND, ATTRIBUTE, LENGTH, VALUE };
 
 static void expect(struct stream *stream, int state, u32 need)
 {
@@ -152,7 +152,7 @@ static int step(struct stream *stream)
 
 int stream_feed(struct stream *stream, const u8 *p, size_t n)
 {
-	while (n && stream->state != LOST) {
+	while (n) {
 		size_t part = min_u64(n, stream->skip);
 
 		stream->skip -= part;
@@ -165,10 +165,11 @@ int stream_feed(struct stream *stream, const u8 *p, size_t n)
 		stream->have += part;
 		p += part;
 		n -= part;
+		/* what is wrong stays as it is, and is found wrong the next time as well */
 		if (stream->have == stream->need && step(stream))
-			stream->state = LOST;
+			return -1;
 	}
-	return stream->state == LOST ? -1 : 0;
+	return 0;
 }
 
 u64 stream_pass(struct stream *stream)
