@@ -83,13 +83,11 @@ static int take_size(const char *option, const char *value, u64 *size)
 
 static int take_threads(struct options *options, const char *value)
 {
-	unsigned long number;
-	char *end;
+	char end;
 
-	number = strtoul(value, &end, 10);
-	if (*value < '0' || *value > '9' || *end || !number || number > MAX_THREADS)
+	if (sscanf(value, "%u%c", &options->threads, &end) != 1 || !options->threads ||
+	    options->threads > MAX_THREADS)
 		return wrong("--threads", value, "a number from 1 to 128");
-	options->threads = number;
 	return 0;
 }
 

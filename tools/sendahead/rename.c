@@ -296,32 +296,24 @@ static int belong_together(const struct rename *rename, const struct command *ma
 	return is_sound(make, p) && is_sound(move, p + make->size);
 }
 
-/* Write the one command in the place of the two, of which it has the last bytes. */
+/* Make it one command, in the place of the two: that which makes the file, with the other path. */
 static u32 join(const struct command *make, const struct text *to, u8 *p)
 {
-	u8 made[2 * MOST];
-	u32 at = COMMAND_HEAD, i;
+	const struct text *from = &make->attribute[A_PATH];
+	u32 at = from->p - p, behind = make->size - at - from->n, size = at + to->n + behind;
+	u32 left = htole32(size - COMMAND_HEAD), sum;
+	u16 n = htole16(to->n);
+	u8 path[PATH_MAX];
 
-	/* in the order that they have */
-	for (i = COMMAND_HEAD; i < make->size; i += 4 + get_u16(p + i + 2)) {
-		struct text value = { p + i + 4, get_u16(p + i + 2) };
-		u16 n;
-
-		if (get_u16(p + i) == A_PATH)
-			value = *to;
-		n = htole16(value.n);
-		memcpy(made + at, p + i, 2);
-		memcpy(made + at + 2, &n, 2);
-		memcpy(made + at + 4, value.p, value.n);
-		at += 4 + value.n;
-	}
-	memcpy(made + 4, p + 4, 2);
-	i = htole32(at - COMMAND_HEAD);
-	memcpy(made, &i, 4);
-	i = htole32(checksum(made, at));
-	memcpy(made + 6, &i, 4);
-	memcpy(p, made, at);
-	return at;
+	/* it may lie where what is behind it is going to be */
+	memcpy(path, to->p, to->n);
+	memmove(p + at + to->n, p + at + from->n, behind);
+	memcpy(p + at, path, to->n);
+	memcpy(p + at - 2, &n, 2);
+	memcpy(p, &left, 4);
+	sum = htole32(checksum(p, size));
+	memcpy(p + 6, &sum, 4);
+	return size;
 }
 
 /*
