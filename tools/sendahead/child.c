@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -30,8 +29,8 @@
 #define PIPE_SIZE (1 << 20)
 /* btrfs writes each command by itself: if fewer bytes were there, more are let come for a while. */
 #define GATHER 65536
-#define GATHER_NS 250000
-#define TAIL_NS 5000000			/* between two looks at a file that grows */
+#define GATHER_US 250
+#define TAIL_US 5000			/* between two looks at a file that grows */
 
 static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
 static struct stream stream;
@@ -149,7 +148,6 @@ static int look_at(int copy, size_t n)
 /* Hand the stream on. Return: whether all of it arrived. */
 static int hand_through(int from, int to)
 {
-	const struct timespec pause = { .tv_nsec = GATHER_NS };
 	int copy[2], looking = !pipe2(copy, O_CLOEXEC);
 	int size = fcntl(from, F_GETPIPE_SZ);
 
@@ -178,7 +176,7 @@ static int hand_through(int from, int to)
 			return 0;
 		}
 		if (n < GATHER && n < size / 2)
-			nanosleep(&pause, NULL);
+			usleep(GATHER_US);
 	}
 }
 
@@ -192,13 +190,11 @@ static int has_ended(pid_t pid)
 /* The file that btrfs has opened for -f, once it has; -1 if it ends without. */
 static int opened_file(pid_t pid, const char *name)
 {
-	const struct timespec pause = { .tv_nsec = TAIL_NS };
-
 	do {
 		struct stat want, is;
 		int fd;
 
-		nanosleep(&pause, NULL);
+		usleep(TAIL_US);
 		if (stat(name, &want) || !S_ISREG(want.st_mode))
 			continue;
 		for (fd = 3; fd < 64; fd++) {
@@ -218,7 +214,6 @@ static int opened_file(pid_t pid, const char *name)
 /* Look at the stream in a file that grows from @at on, until the process is gone. */
 static void look_at_file(int fd, off_t at, pid_t pid)
 {
-	const struct timespec pause = { .tv_nsec = TAIL_NS };
 	u64 pass = 0;
 	int ended;
 
@@ -235,7 +230,7 @@ static void look_at_file(int fd, off_t at, pid_t pid)
 			at += n + pass;
 		}
 		if (!ended)
-			nanosleep(&pause, NULL);
+			usleep(TAIL_US);
 	} while (!ended);
 }
 

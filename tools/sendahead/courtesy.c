@@ -19,7 +19,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -213,13 +212,12 @@ void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
  */
 static int give_way(int64_t most)
 {
-	const struct timespec pause = { .tv_nsec = MS / 2 };
 	struct done before = count(), done = before;
 	u64 end = now_ns() + 2 * BATCH;
 
 	while (done.under_way && (done.under_way > most || done.requests < before.requests +
 				  before.under_way) && now_ns() < end && !place_over()) {
-		nanosleep(&pause, NULL);
+		usleep(500);
 		done = count();
 	}
 	return now_ns() < end;

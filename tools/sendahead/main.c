@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <linux/ioprio.h>
 #include <sys/prctl.h>
@@ -71,12 +70,10 @@ static int kernel_reads_ahead(void)
 /* If memory is short, this process is to go, and not the send. */
 static void be_first_to_go(void)
 {
-	FILE *file = fopen("/proc/self/oom_score_adj", "we");
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	if (file) {
-		fputs("1000", file);
-		fclose(file);
-	}
+	dprintf(fd, "1000");
+	close(fd);
 }
 
 /* Whoever else wants the disk or the processor comes first. */
@@ -151,7 +148,6 @@ static void end_progress(pid_t pid)
  */
 static void end_ahead(pid_t pid)
 {
-	const struct timespec pause = { .tv_nsec = 100000 };
 	char *why = place->stats.why;
 	u64 begun = now_ns(), waited;
 	int status = 0;
@@ -160,7 +156,7 @@ static void end_ahead(pid_t pid)
 	while (!waitpid(pid, &status, WNOHANG) && (waited = now_ns() - begun) < END_NS) {
 		if (waited >= KILL_NS)
 			kill(pid, SIGKILL);
-		nanosleep(&pause, NULL);
+		usleep(100);
 	}
 	if (WIFSIGNALED(status) && !*why)
 		snprintf(why, sizeof(place->stats.why), "ended by signal %d", WTERMSIG(status));

@@ -205,7 +205,7 @@ static int hand_on(struct pump *pump)
 		done = write(pump->out, p, min_u64(n, pump->at_once));
 		/* no memory, as a control group has it, is no end */
 		if (done < 0 && (errno == ENOBUFS || errno == ENOMEM))
-			nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS * LOOKS }, NULL);
+			usleep(LOOK_NS / 1000 * LOOKS);
 		if (done < 0)
 			return errno != EPIPE && errno != ECONNRESET;
 		queue_take(pump->queue, done);
