@@ -290,7 +290,6 @@ static int usage(FILE *file)
 int main(int argc, char **argv)
 {
 	const char *command = argc ? basename(argv[0]) : "";
-	int status;
 
 	if (!strcmp(command, "btrfs-send") || !strcmp(command, "btrfs-receive")) {
 		command += strlen("btrfs-");
@@ -304,9 +303,7 @@ int main(int argc, char **argv)
 	if (strcmp(command, "send") && strcmp(command, "receive") && strcmp(command, "estimate") &&
 	    strcmp(command, "warm"))
 		return usage(stderr);
-	status = options_parse(&options, command, argc, argv);
-	if (status)
-		return status;
+	options_parse(&options, command, argc, argv);
 	place = place_init();
 	if (!place) {
 		fprintf(stderr, "sendahead: no memory\n");

@@ -53,14 +53,15 @@ static const struct option receive_options[] = {
 	{ }
 };
 
-static int wrong(const char *option, const char *value, const char *what)
+/* End: an option of ours takes another value. */
+static void wrong(const char *option, const char *value, const char *what)
 {
 	fprintf(stderr, "sendahead: %s takes %s, not '%s'\n", option, what, value);
-	return 2;
+	exit(2);
 }
 
 /* Bytes, with K, M or G; at least 1 MiB. */
-static int take_size(const char *option, const char *value, u64 *size)
+static u64 take_size(const char *option, const char *value)
 {
 	static const char units[] = "KMG";
 	unsigned long long number;
@@ -76,63 +77,64 @@ static int take_size(const char *option, const char *value, u64 *size)
 	else if (*end)
 		number = 0;
 	if (number < 1 << 20)
-		return wrong(option, value, "a size from 1M up, such as 256M");
-	*size = number;
-	return 0;
+		wrong(option, value, "a size from 1M up, such as 256M");
+	return number;
 }
 
-static int take_threads(struct options *options, const char *value)
+static void take_threads(struct options *options, const char *value)
 {
 	char end;
 
 	if (sscanf(value, "%u%c", &options->threads, &end) != 1 || !options->threads ||
 	    options->threads > MAX_THREADS)
-		return wrong("--threads", value, "a number from 1 to 128");
-	return 0;
+		wrong("--threads", value, "a number from 1 to 128");
 }
 
-static int take_disk(struct options *options, const char *value)
+static void take_disk(struct options *options, const char *value)
 {
 	double random, rate;
 	char end;
 
 	if (sscanf(value, "%lf,%lf%c", &random, &rate, &end) != 2 || !(random > 0 && random < 1e4) ||
 	    !(rate > 0 && rate < 1e6))
-		return wrong("--disk", value, "milliseconds and MB/s, such as 12.5,150");
+		wrong("--disk", value, "milliseconds and MB/s, such as 12.5,150");
 	options->disk_random = random / 1e3;
 	options->disk_rate = rate * 1e6;
-	return 0;
 }
 
-static int take_cpu(struct options *options, const char *value)
+static void take_cpu(struct options *options, const char *value)
 {
 	char end;
 
 	if (sscanf(value, "%lf%c", &options->cpu, &end) != 1 || !(options->cpu >= 0 && options->cpu < 1e6))
-		return wrong("--cpu", value, "microseconds for a small file, such as 40");
-	return 0;
+		wrong("--cpu", value, "microseconds for a small file, such as 40");
 }
 
-static int take(struct options *options, int option, char *value)
+static void take(struct options *options, int option, char *value)
 {
 	switch (option) {
 	case WINDOW:
-		return take_size("--window", value, &options->window);
+		options->window = take_size("--window", value);
+		break;
 	case THREADS:
-		return take_threads(options, value);
+		take_threads(options, value);
+		break;
 	case NICE:
 		options->nice = 1;
 		break;
 	case DISK:
-		return take_disk(options, value);
+		take_disk(options, value);
+		break;
 	case CPU:
-		return take_cpu(options, value);
+		take_cpu(options, value);
+		break;
 	case JSON:
 		options->json = 1;
 		options->json_file = value;
 		break;
 	case BUFFER:
-		return take_size("--buffer", value, &options->buffer);
+		options->buffer = take_size("--buffer", value);
+		break;
 	case UNCHANGED:
 		options->unchanged = 1;
 		break;
@@ -178,7 +180,6 @@ static int take(struct options *options, int option, char *value)
 		options->subvolumes[options->nr_subvolumes++] = value;
 		break;
 	}
-	return 0;
 }
 
 /*
@@ -195,16 +196,16 @@ static int without_file(const char *word, char **words)
 	return *words != NULL;
 }
 
-int options_parse(struct options *options, const char *command, int argc, char **argv)
+void options_parse(struct options *options, const char *command, int argc, char **argv)
 {
 	int send = !strcmp(command, "send"), receive = !strcmp(command, "receive");
-	int option, n = 2, piped = 2, from = 1, room = argc + 2, status;
+	int option, n = 2, piped = 2, from = 1, room = argc + 2;
 
 	options->cpu = -1;
 	options->command = calloc(4 * room, sizeof(char *));
 	if (!options->command) {
 		fprintf(stderr, "sendahead: no memory\n");
-		return 1;
+		exit(1);
 	}
 	options->piped = options->command + room;
 	options->subvolumes = options->piped + room;
@@ -218,10 +219,8 @@ int options_parse(struct options *options, const char *command, int argc, char *
 		if (send && (option == DISK || option == CPU))
 			option = OTHER;
 		if (opterr && option == '?')
-			return 2;
-		status = take(options, option, optarg);
-		if (status)
-			return status;
+			exit(2);
+		take(options, option, optarg);
 		if (option == 'f')
 			piped += without_file(argv[from], &options->piped[piped]);
 		for (; from < optind; from++) {
@@ -239,7 +238,6 @@ int options_parse(struct options *options, const char *command, int argc, char *
 	options->directory = options->subvolumes[0];
 	if (opterr && !options->nr_subvolumes) {
 		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
-		return 2;
+		exit(2);
 	}
-	return 0;
 }

@@ -44,10 +44,9 @@ struct options {
  * @argc: how many arguments it has, with one in front of them
  * @argv: them; kept
  *
- * What is wrong with options of btrfs it says itself.
- *
- * Return: 0, or the exit status after a message
+ * Ends the program after a message where options of ours are wrong. What is wrong with options
+ * of btrfs it says itself.
  */
-int options_parse(struct options *options, const char *command, int argc, char **argv);
+void options_parse(struct options *options, const char *command, int argc, char **argv);
 
 #endif
