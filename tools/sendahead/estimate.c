@@ -27,6 +27,7 @@
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
 #define DEEP 32			/* requests that a disk without heads serves at once */
 #define TIME 2.0		/* seconds for the sample */
+#define STRIDE 7919		/* from one leaf to the next that is looked into: a prime */
 #define SORTED_COST 1.3		/* in the order of a disk with heads, to the floor */
 #define START 9			/* reads one after another, before anything is read ahead */
 /*
@@ -71,7 +72,7 @@ struct look_up {
 	size_t n, room;
 };
 
-enum { EXTENTS, CSUMS, NAMES, LOOK_UPS };
+enum { EXTENTS, OTHERS, BLOCKS, CSUMS, NAMES, LOOK_UPS };
 
 struct estimate {
 	const struct options *options;
@@ -83,6 +84,7 @@ struct estimate {
 	double search;		/* of the processor: seconds */
 	u64 nodes, elsewhere;
 	struct gets leaves;	/* of both trees, in the order of keys */
+	struct get *by_order;	/* the same */
 	/* the sample of them */
 	u64 sampled, inodes, extents, data_bytes;
 	struct gets data;	/* in the order of the send */
@@ -155,14 +157,17 @@ static void collect(struct estimate *estimate)
 	free(walk);
 }
 
-/* Seconds to get to what lies so far away, with so many to choose the nearest from. */
-static double jump(const struct estimate *estimate, double gap, double among)
+/*
+ * Seconds to get to what lies so far away: where there are heads a short seek, part of the longest
+ * one, and what is left of a revolution, by @chance. To read by chance takes half a revolution and
+ * 8/15 of the longest seek.
+ */
+static double jump(const struct estimate *estimate, double gap, double chance)
 {
 	if (!estimate->heads)
-		return estimate->random / among;
-	/* half a revolution and a short seek; random is that and 8/15 of the longest one */
-	return (estimate->near + 15 / 8.0 * fmax(estimate->random - estimate->near, 0) *
-		sqrt(fmin(gap / estimate->size, 1))) * 2 / (among + 1);
+		return estimate->random;
+	return estimate->near * 2 * chance + 15 / 8.0 * fmax(estimate->random - estimate->near, 0) *
+		sqrt(fmin(gap / estimate->size, 1));
 }
 
 static int by_order(const void *a, const void *b)
@@ -172,47 +177,93 @@ static int by_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/*
- * Seconds for reads, sorted in groups, @among as many under way; gaps are only a @part of
- * what they are. For a leaf of the parent btrfs send waits each time, where the disk has heads.
- */
-static double compute(const struct estimate *estimate, const struct gets *gets, size_t group,
-		      double among, double part)
+static struct get *sort(const struct gets *gets)
 {
-	struct get *copy = calloc(gets->n + 1, sizeof(*copy));
-	size_t i, n = 0;
-	double seconds = 0;
-	u64 end = 0;
+	struct get *sorted = calloc(gets->n + 1, sizeof(*sorted));
 
-	if (!copy)
+	if (!sorted)
 		give_up("no memory");
-	for (i = 0; i < gets->n; i++)
-		if (gets->v[i].parent && group <= AHEAD)
-			seconds += jump(estimate, 1 << 24, estimate->heads ? 1 : 2) +
-				gets->v[i].bytes / estimate->rate;
-		else
-			copy[n++] = gets->v[i];
-	for (i = 0; i < n; i += group)
-		qsort(copy + i, min_u64(group, n - i), sizeof(*copy), by_order);
-	for (i = 0; i < n; i++) {
-		u64 at = copy[i].order << 12;
-		double gap = (at > end ? at - end : end - at) * part;
-		double wait = jump(estimate, gap, among), through = gap / estimate->rate;
+	if (gets->n)
+		memcpy(sorted, gets->v, gets->n * sizeof(*sorted));
+	qsort(sorted, gets->n, sizeof(*sorted), by_order);
+	return sorted;
+}
 
-		if (at >= end && through < wait)
-			wait = through;
-		seconds += wait + copy[i].bytes / estimate->rate;
-		end = at + copy[i].bytes;
+/*
+ * Seconds for a read when the head has come to @end: @part of the gap is between, there are so many
+ * reads to choose from.
+ */
+static double get_time(const struct estimate *estimate, const struct get *get, u64 end,
+		       double part, double chance, double among)
+{
+	u64 at = get->order << 12;
+	double gap = (at > end ? at - end : end - at) * part;
+	double wait = jump(estimate, gap, chance) / among;
+
+	if (at >= end)
+		wait = fmin(wait, gap / estimate->rate);
+	return wait + get->bytes / estimate->rate;
+}
+
+/*
+ * Seconds for reads in the order of the send, so many of them under way: the next one is that which
+ * takes least. For a leaf of the parent btrfs send waits each time, where the disk has heads.
+ */
+static double send_time(const struct estimate *estimate, const struct gets *gets, size_t window)
+{
+	double seconds = 0, among = estimate->heads ? 1 : window;
+	u8 *done = calloc(gets->n + 1, 1);
+	const struct get *v = gets->v;
+	u64 end = 0, chance = 1;
+	size_t i, j;
+
+	if (!done)
+		give_up("no memory");
+	for (i = 0; i < gets->n; i++) {
+		if (v[i].parent)
+			seconds += jump(estimate, 1 << 24, 0.5) / (estimate->heads ? 1 : 2) +
+				v[i].bytes / estimate->rate;
+		while (!v[i].parent && !done[i]) {
+			double least = HUGE_VAL, time;
+			size_t next = i;
+
+			for (j = i; j < gets->n && j < i + window; j++) {
+				if (done[j] || v[j].parent)
+					continue;
+				chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
+				time = get_time(estimate, &v[j], end, 1,
+						window == 1 ? 0.5 : (chance >> 11) * 0x1p-53, among);
+				if (time < least) {
+					least = time;
+					next = j;
+				}
+			}
+			done[next] = 1;
+			seconds += least;
+			end = (v[next].order << 12) + v[next].bytes;
+		}
 	}
-	free(copy);
+	free(done);
 	return seconds;
 }
 
-/* In the order of the disk, as the program and the module read. */
+/*
+ * In the order of the disk, as the program and the module read. Gaps are only a @part of what they
+ * are.
+ */
 static double sorted_time(const struct estimate *estimate, const struct gets *gets, double part)
 {
-	return estimate->heads ? SORTED_COST * compute(estimate, gets, SIZE_MAX, AHEAD, part) :
-		compute(estimate, gets, SIZE_MAX, DEEP, part);
+	double seconds = 0, among = estimate->heads ? (AHEAD + 1) / 2.0 : DEEP;
+	struct get *sorted = sort(gets);
+	u64 end = 0;
+	size_t i;
+
+	for (i = 0; i < gets->n; i++) {
+		seconds += get_time(estimate, &sorted[i], end, part, 0.5, among);
+		end = (sorted[i].order << 12) + sorted[i].bytes;
+	}
+	free(sorted);
+	return estimate->heads ? SORTED_COST * seconds : seconds;
 }
 
 /* What the leaves of the sample say. */
@@ -259,26 +310,34 @@ static void take_name(struct estimate *estimate, const struct item *item, int ch
 				get_u16(item->data + offsetof(struct btrfs_inode_ref, name_len)))));
 }
 
+/* Item @i of a leaf as it was read. Return: whether there is one. */
+static int leaf_item(const struct estimate *estimate, const u8 *block, u32 i, struct item *item)
+{
+	const u8 *p = block + HEADER_SIZE + i * ITEM_SIZE;
+	u32 nr = get_u32(block + HEADER_NR), size = estimate->disk.nodesize;
+	u64 offset;
+
+	if (i >= nr || nr > (size - HEADER_SIZE) / ITEM_SIZE)
+		return 0;
+	offset = HEADER_SIZE + (u64)get_u32(p + 17);
+	*item = (struct item) {
+		{ get_u64(p), p[8], get_u64(p + 9) }, block + offset, get_u32(p + 21)
+	};
+	return offset + item->len <= size;
+}
+
 static void take_leaf(struct estimate *estimate, const struct pointer *at, const u8 *block,
 		      struct extents *extents)
 {
 	u64 since = estimate->trees[1].root.generation, changed = 0;
-	u32 nr = get_u32(block + HEADER_NR), i;
+	struct item item;
+	u32 i;
 
 	if (get_u64(block + HEADER_BYTENR) != at->bytenr ||
-	    get_u64(block + HEADER_GENERATION) != at->generation ||
-	    nr > (estimate->disk.nodesize - HEADER_SIZE) / ITEM_SIZE)
+	    get_u64(block + HEADER_GENERATION) != at->generation)
 		return;
 	estimate->sampled++;
-	for (i = 0; i < nr; i++) {
-		const u8 *p = block + HEADER_SIZE + i * ITEM_SIZE;
-		u64 offset = HEADER_SIZE + (u64)get_u32(p + 17);
-		struct item item = {
-			{ get_u64(p), p[8], get_u64(p + 9) }, block + offset, get_u32(p + 21)
-		};
-
-		if (offset + item.len > estimate->disk.nodesize)
-			return;
+	for (i = 0; leaf_item(estimate, block, i, &item); i++) {
 		extents_take(extents, &item);
 		if (item.key.type == BTRFS_INODE_ITEM_KEY && item.len >= 16 &&
 		    get_u64(item.data + offsetof(struct btrfs_inode_item, transid)) > since) {
@@ -350,25 +409,29 @@ static int by_key(const void *a, const void *b)
 	return key_cmp(a, b);
 }
 
-static int by_leaf(const void *a, const void *b)
+/* Note a leaf, if it is neither noted nor read anyway. */
+static void add_leaf(struct estimate *estimate, struct gets *found, u64 bytenr)
 {
-	const struct get *x = a, *y = b;
-	int order = key_cmp(&x->at.key, &y->at.key);
+	struct get get = { 0 };
+	size_t i = found->n;
 
-	return order ? order : x->parent - y->parent;
+	while (i--)
+		if (found->v[i].at.bytenr == bytenr)
+			return;
+	if (!disk_place(&estimate->disk, bytenr, &get.order) &&
+	    !bsearch(&get, estimate->by_order, estimate->leaves.n, sizeof(get), by_order))
+		add(found, get.order, estimate->disk.nodesize)->at.bytenr = bytenr;
 }
 
 /* The leaves that the sample needs. Return: how many all that is sent needs. */
 static double find_leaves(struct estimate *estimate, int which, double part, struct gets *found)
 {
 	struct look_up *look_up = &estimate->look_ups[which];
-	struct get get = { 0 }, *same;
 	struct walk *walk = calloc(1, sizeof(*walk));
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	/* all that are not read anyway */
 	double all = which == NAMES ? -(double)estimate->trees[0].leaves : 0;
-	u64 order;
 	size_t i;
 
 	if (!walk)
@@ -383,13 +446,7 @@ static double find_leaves(struct estimate *estimate, int which, double part, str
 			continue;
 		if (walk_seek(walk, &look_up->keys[i], &leaf) <= 0)
 			break;
-		/* not if it is read anyway */
-		get.at = leaf.at;
-		same = which != NAMES ? NULL : bsearch(&get, estimate->leaves.v, estimate->leaves.n,
-						       sizeof(get), by_leaf);
-		if ((!same || same->at.bytenr != leaf.at.bytenr) &&
-		    !disk_place(&estimate->disk, leaf.at.bytenr, &order))
-			add(found, order, estimate->disk.nodesize);
+		add_leaf(estimate, found, leaf.at.bytenr);
 	}
 	walk_free(walk);
 	if (part < 1 && found->n) {
@@ -464,6 +521,93 @@ static void count(struct estimate *estimate, double stock, double program, doubl
 	estimate->module += module;
 }
 
+/*
+ * Leaves that are looked up, @all of which the sample found some. Before each, btrfs send has been
+ * at a leaf of its own.
+ */
+static void count_leaves(struct estimate *estimate, const struct gets *found, double all)
+{
+	const struct gets *own = &estimate->leaves;
+	double stock = 0, sorted;
+	size_t i;
+
+	if (!found->n)
+		return;
+	for (i = 0; i < found->n; i++)
+		stock += get_time(estimate, &found->v[i], own->v[i * own->n / found->n].order << 12, 1,
+				  0.5, 1);
+	stock *= all / found->n;
+	sorted = sorted_time(estimate, found, found->n / all) * all / found->n;
+	count(estimate, stock, sorted, sorted);
+	estimate->elsewhere += all;
+}
+
+static int by_tree(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	return x->tree < y->tree ? -1 : x->tree > y->tree;
+}
+
+/*
+ * The leaves that references to the extents lead to: the send looks there for what it can clone.
+ * @leaves tell of the extents of the sample, and are read as long as there is time.
+ */
+static void take_refs(struct estimate *estimate, double part, const struct gets *leaves)
+{
+	struct look_up *extents = &estimate->look_ups[EXTENTS], *others = &estimate->look_ups[OTHERS];
+	struct gets found = { 0 };
+	struct ref refs[REFS_MAX], *keyed = NULL;
+	size_t i, j, n = 0, room = 0;
+	double end = now() + TIME / 2;
+	struct item item;
+	u64 count;
+	u8 *block;
+
+	if (posix_memalign((void **)&block, 4096, estimate->disk.nodesize))
+		give_up("no memory");
+	for (i = 0; i < leaves->n && now() < end; i++) {
+		if (disk_read(&estimate->disk, leaves->v[i * STRIDE % leaves->n].order, block,
+			      estimate->disk.nodesize))
+			continue;
+		for (j = 0; leaf_item(estimate, block, j, &item); j++) {
+			struct key key = { item.key.objectid, BTRFS_EXTENT_ITEM_KEY, 0 };
+			u32 nr = extents_refs(&item, refs, &count);
+
+			if (count > REFS_FOLLOWED || (count < 2 && !estimate->options->parent) ||
+			    !bsearch(&key, extents->keys, extents->n, sizeof(key), by_key))
+				continue;
+			while (nr--) {
+				if (!refs[nr].tree) {
+					add_leaf(estimate, &found, refs[nr].parent);
+					continue;
+				}
+				keyed = more(keyed, &room, n, sizeof(*keyed));
+				keyed[n++] = refs[nr];
+			}
+		}
+	}
+	part *= (double)i / leaves->n;
+	free(block);
+	qsort(keyed, n, sizeof(*keyed), by_tree);
+	for (i = 0; i < n; i++) {
+		const struct key *key = &keyed[i].key;
+
+		want_key(estimate, OTHERS, key->objectid, key->type,
+			 (int64_t)key->offset < 0 ? 0 : key->offset);
+		if (i + 1 < n && keyed[i + 1].tree == keyed[i].tree)
+			continue;
+		others->tree = keyed[i].tree;
+		find_leaves(estimate, OTHERS, 1, &found);
+		others->n = 0;
+	}
+	free(keyed);
+	for (i = 0; i < found.n; i++)
+		want_key(estimate, BLOCKS, found.v[i].at.bytenr, BTRFS_METADATA_ITEM_KEY, 0);
+	count_leaves(estimate, &found, found.n / part);
+	free(found.v);
+}
+
 static void reckon(struct estimate *estimate)
 {
 	double part = 1, stock, sorted;
@@ -471,25 +615,21 @@ static void reckon(struct estimate *estimate)
 
 	if (estimate->sampled)
 		part = (double)estimate->sampled / estimate->trees[0].leaves;
-	/* the one that is waited for is seldom the nearest of them: as if they were two */
-	stock = compute(estimate, &estimate->leaves, AHEAD, estimate->heads ? 2 : AHEAD, 1);
+	stock = send_time(estimate, &estimate->leaves, AHEAD);
 	sorted = sorted_time(estimate, &estimate->leaves, 1);
 	count(estimate, stock, sorted, sorted);
-	sorted = START * estimate->random + estimate->nodes * jump(estimate, 1 << 30, AHEAD);
-	count(estimate, estimate->nodes * jump(estimate, 1 << 30, 1), sorted, sorted);
-	stock = compute(estimate, &estimate->data, 1, 1, 1) / part;
+	stock = estimate->nodes * jump(estimate, 1 << 30, 0.5);
+	sorted = START * estimate->random + stock * 2 / (AHEAD + 1);
+	count(estimate, stock, sorted, sorted);
+	stock = send_time(estimate, &estimate->data, 1) / part;
 	sorted = sorted_time(estimate, &estimate->data, part) / part;
 	count(estimate, stock, estimate->options->compressed_data ? stock : sorted, sorted);
 	for (which = 0; which < LOOK_UPS; which++) {
 		struct gets found = { 0 };
-		double all = find_leaves(estimate, which, part, &found);
 
-		if (!found.n)
-			continue;
-		stock = compute(estimate, &found, 1, 1, 1) * all / found.n;
-		sorted = sorted_time(estimate, &found, found.n / all) * all / found.n;
-		count(estimate, stock, sorted, sorted);
-		estimate->elsewhere += all;
+		count_leaves(estimate, &found, find_leaves(estimate, which, part, &found));
+		if (which == EXTENTS)
+			take_refs(estimate, part, &found);
 		free(found.v);
 	}
 	estimate->extents /= part;
@@ -572,8 +712,10 @@ int estimate(const struct options *options)
 	if (!estimate->leaves.n)
 		give_up("there is nothing to be sent");
 	estimate->look_ups[EXTENTS].tree = BTRFS_EXTENT_TREE_OBJECTID;
+	estimate->look_ups[BLOCKS].tree = BTRFS_EXTENT_TREE_OBJECTID;
 	estimate->look_ups[CSUMS].tree = BTRFS_CSUM_TREE_OBJECTID;
 	estimate->look_ups[NAMES].tree = estimate->trees[0].id;
+	estimate->by_order = sort(&estimate->leaves);
 	take_sample(estimate);
 	measure(estimate);
 	reckon(estimate);

@@ -46,6 +46,7 @@ struct ref {
 	struct key key;
 };
 
+#define REFS_FOLLOWED 1024	/* to an extent, by the kernel at most */
 #define REFS_MAX 64		/* that an extent's own item has room for */
 
 /**
