@@ -30,15 +30,19 @@
 #define STRIDE 7919		/* from one leaf to the next that is looked into: a prime */
 #define SORTED_COST 1.3		/* in the order of a disk with heads, to the floor */
 #define START 9			/* reads one after another, before anything is read ahead */
-/*
- * Seconds of the processor for an inode, a leaf and a byte of file data, where one search
- * in a tree takes SEARCH.
- */
-#define SEARCH 1.1e-6
-#define PER_INODE 18e-6
-#define PER_LEAF 137e-6
-#define PER_BYTE 0.6e-9
-#define PER_FILE (PER_INODE + PER_LEAF * 0.16)	/* of 2000 bytes */
+/* What the processor does, as so many searches in a tree. */
+#define PER_INODE 29
+#define PER_ITEM 2.8
+#define PER_INLINE 6
+#define PER_DIRECTORY 25	/* whose path is not known from of late */
+#define PER_EXTENT 20
+#define PER_LEAF 28
+#define PER_BYTE 1.6e-3		/* of file data */
+#define PER_FILE (PER_INODE + 5 * PER_ITEM + PER_INLINE + 0.16 * PER_LEAF)	/* of 2000 bytes */
+#define RECENT 256		/* names that btrfs send keeps */
+#define PER_SEND 6000
+#define OVERLAP 0.8		/* of disk and processor */
+#define OVERLAP_AHEAD 0.3	/* where an increment is read ahead */
 
 /* Of struct btrfs_header and struct btrfs_item, which old headers do not have. */
 #define HEADER_BYTENR 48
@@ -86,7 +90,8 @@ struct estimate {
 	struct gets leaves;	/* of both trees, in the order of keys */
 	struct get *by_order;	/* the same */
 	/* the sample of them */
-	u64 sampled, inodes, extents, data_bytes;
+	u64 sampled, inodes, directories, items, extents, inlines, data_bytes;
+	u64 recent[RECENT];	/* directories */
 	struct gets data;	/* in the order of the send */
 	struct look_up look_ups[LOOK_UPS];
 	double runs, sum, squares;	/* of the bytes of a run */
@@ -284,6 +289,7 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 		return;
 	estimate->extents++;
 	estimate->data_bytes += extent->length;
+	estimate->inlines += !extent->disk;
 	if (!extent->disk || !extent->length)
 		return;
 	want_key(estimate, EXTENTS, extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
@@ -308,6 +314,14 @@ static void take_name(struct estimate *estimate, const struct item *item, int ch
 		want_key(estimate, NAMES, item->key.offset, BTRFS_DIR_ITEM_KEY,
 			 crc32c(~1u, item->data + head, min_u64(item->len - head,
 				get_u16(item->data + offsetof(struct btrfs_inode_ref, name_len)))));
+}
+
+static void take_directory(struct estimate *estimate, u64 ino)
+{
+	u64 *recent = &estimate->recent[ino % RECENT];
+
+	estimate->directories += *recent != ino;
+	*recent = ino;
 }
 
 /* Item @i of a leaf as it was read. Return: whether there is one. */
@@ -338,12 +352,15 @@ static void take_leaf(struct estimate *estimate, const struct pointer *at, const
 		return;
 	estimate->sampled++;
 	for (i = 0; leaf_item(estimate, block, i, &item); i++) {
+		estimate->items++;
 		extents_take(extents, &item);
 		if (item.key.type == BTRFS_INODE_ITEM_KEY && item.len >= 16 &&
 		    get_u64(item.data + offsetof(struct btrfs_inode_item, transid)) > since) {
 			estimate->inodes++;
 			changed = item.key.objectid;
 		}
+		if (item.key.type == BTRFS_INODE_REF_KEY && changed == item.key.objectid)
+			take_directory(estimate, item.key.offset);
 		if (since && item.key.type == BTRFS_INODE_REF_KEY)
 			take_name(estimate, &item, changed == item.key.objectid);
 	}
@@ -485,18 +502,29 @@ static double read_time(const struct estimate *estimate, u64 order, size_t n, u6
 	return now() - start;
 }
 
+/* Seconds for a search: the least of some means, since others may have the processor as well. */
+static double search_time(const struct estimate *estimate)
+{
+	struct pointer root;
+	double least = HUGE_VAL, start;
+	int i, j;
+
+	for (i = 0; i < 16; i++) {
+		start = now();
+		for (j = 0; j < 250; j++)
+			disk_root(&estimate->disk, estimate->trees[0].id, &root);
+		least = fmin(least, (now() - start) / 250);
+	}
+	return least;
+}
+
 /* The two numbers of a disk, and that of the processor. */
 static void measure(struct estimate *estimate)
 {
 	const struct options *options = estimate->options;
-	u64 i, first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0;
-	struct pointer root;
-	double start = now();
+	u64 first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0;
 
-	for (i = 0; i < 4000 && options->cpu < 0; i++)
-		disk_root(&estimate->disk, estimate->trees[0].id, &root);
-	estimate->search = options->cpu < 0 ? (now() - start) / 4000 :
-		options->cpu * 1e-6 / PER_FILE * SEARCH;
+	estimate->search = options->cpu < 0 ? search_time(estimate) : options->cpu * 1e-6 / PER_FILE;
 	ioctl(disk_fd(&estimate->disk, first), BLKGETSIZE64, &size);
 	estimate->size = size;
 	estimate->random = options->disk_random;
@@ -608,6 +636,23 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 	free(found.v);
 }
 
+/* The processor's time, part of which passes while the disk reads. */
+static void add_processor(struct estimate *estimate, double part)
+{
+	double overlap = estimate->options->parent ? OVERLAP_AHEAD : OVERLAP, seconds;
+
+	seconds = (PER_INODE * estimate->inodes + PER_ITEM * estimate->items +
+		   PER_DIRECTORY * estimate->directories +
+		   PER_INLINE * estimate->inlines +
+		   PER_EXTENT * (estimate->extents - estimate->inlines) +
+		   PER_BYTE * estimate->data_bytes) / part + PER_LEAF * estimate->leaves.n +
+		PER_SEND;
+	seconds *= estimate->search;
+	count(estimate, seconds - OVERLAP * fmin(seconds, estimate->stock),
+	      seconds - overlap * fmin(seconds, estimate->program),
+	      seconds - overlap * fmin(seconds, estimate->module));
+}
+
 static void reckon(struct estimate *estimate)
 {
 	double part = 1, stock, sorted;
@@ -632,11 +677,9 @@ static void reckon(struct estimate *estimate)
 			take_refs(estimate, part, &found);
 		free(found.v);
 	}
+	add_processor(estimate, part);
 	estimate->extents /= part;
 	estimate->data_bytes /= part;
-	stock = estimate->search / SEARCH * (PER_INODE * estimate->inodes / part +
-		PER_LEAF * estimate->leaves.n + PER_BYTE * estimate->data_bytes);
-	count(estimate, stock, stock, stock);
 	estimate->program = fmin(estimate->program, estimate->stock);
 	estimate->module = fmin(estimate->module, estimate->stock);
 }
@@ -646,8 +689,7 @@ static void print(const struct estimate *estimate)
 {
 	const struct tree *tree = estimate->trees;
 	double mean = estimate->runs ? estimate->sum / estimate->runs : 1, error = 0.25;
-	double ratio = estimate->program / estimate->stock, file = estimate->search / SEARCH *
-		PER_FILE;
+	double ratio = estimate->program / estimate->stock, file = estimate->search * PER_FILE;
 
 	if (estimate->sampled < tree[0].leaves && estimate->runs > 1)
 		error += 2 * sqrt(fmax(estimate->squares / estimate->runs - mean * mean, 0) /
