@@ -37,6 +37,16 @@ struct root {
 	u8 uuid[16], received_uuid[16];
 };
 
+struct leaves {
+	struct leaf *v;
+	size_t n, room;
+};
+
+struct keys {
+	struct key *v;
+	size_t n, room;
+};
+
 struct ahead {
 	const struct options *options;
 	struct place *place;
@@ -47,22 +57,18 @@ struct ahead {
 	u32 threads;
 	size_t most;			/* leaves of a window */
 	struct walk tree, parent_tree;
-	struct leaf *leaves;		/* of the window, in the order of keys */
-	size_t nr, room;
+	struct leaves leaves;		/* of the window, in the order of keys */
+	struct leaves pending;		/* of the parent: not all that lies in them is known */
 	struct sweep sweep;		/* leaves to be read */
-	struct key *keys;		/* of items that the send looks up */
-	size_t nr_keys, room_keys;
-	struct key *names;		/* of directory items that it looks up */
-	size_t nr_names, room_names;
-	struct key *blocks;		/* of items of blocks that references lead to */
-	size_t nr_blocks, room_blocks;
-	struct ref *refs;
-	size_t nr_refs, room_refs;
+	struct keys keys;		/* of items that the send looks up */
+	struct keys names;		/* of directory items that it looks up */
+	struct keys blocks;		/* of items of blocks that references lead to */
+	struct {
+		struct ref *v;
+		size_t n, room;
+	} refs;
 	struct extents extents, parent_extents;
-	struct leaf *pending;		/* of the parent: not all that lies in them is known */
-	size_t nr_pending, room_pending;
-	struct extent *queue;		/* of the window, not inline, in the stream */
-	size_t nr_queue, room_queue;
+	struct extents queue;		/* of the window, not inline, in the stream */
 	u64 nodes;			/* read of other trees */
 	u64 position;			/* data in the stream before what comes next */
 	u64 collected;			/* leaves before what comes next */
@@ -191,8 +197,8 @@ static void sweep_window(struct ahead *ahead)
 {
 	size_t i;
 
-	for (i = 0; i < ahead->nr; i++) {
-		const struct leaf *leaf = &ahead->leaves[i];
+	for (i = 0; i < ahead->leaves.n; i++) {
+		const struct leaf *leaf = &ahead->leaves.v[i];
 
 		want(ahead, leaf->parent ? ahead->parent.id : ahead->root.id, leaf,
 		     leaf->end.objectid == UINT64_MAX ? 0 : leaf->end.objectid + 1);
@@ -202,15 +208,12 @@ static void sweep_window(struct ahead *ahead)
 
 static void want_key(struct ahead *ahead, u64 objectid, u8 type, u64 offset)
 {
-	ahead->keys = more(ahead->keys, &ahead->room_keys, ahead->nr_keys, sizeof(*ahead->keys));
-	ahead->keys[ahead->nr_keys++] = (struct key) { objectid, type, offset };
+	*append(&ahead->keys) = (struct key) { objectid, type, offset };
 }
 
 static void add_block(struct ahead *ahead, u64 bytenr, int level)
 {
-	ahead->blocks = more(ahead->blocks, &ahead->room_blocks, ahead->nr_blocks,
-			     sizeof(*ahead->blocks));
-	ahead->blocks[ahead->nr_blocks++] = (struct key) { bytenr, BTRFS_METADATA_ITEM_KEY, level };
+	*append(&ahead->blocks) = (struct key) { bytenr, BTRFS_METADATA_ITEM_KEY, level };
 }
 
 /* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
@@ -233,21 +236,21 @@ static int by_key(const void *a, const void *b)
  * The leaves of a tree that the keys belong to, and with @paths what tells who else has
  * these. The tree may be written meanwhile: what cannot be found then is left to the send.
  */
-static void want_leaves(struct ahead *ahead, u64 tree, int paths)
+static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int paths)
 {
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	struct walk walk;
 	size_t i;
 
-	qsort(ahead->keys, ahead->nr_keys, sizeof(*ahead->keys), by_key);
-	if (ahead->nr_keys && !disk_root(&ahead->disk, tree, &root)) {
+	qsort(keys->v, keys->n, sizeof(*keys->v), by_key);
+	if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
 		walk_init(&walk, &ahead->disk, &root, ahead->threads);
-		walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->nr_keys / 64);
-		for (i = 0; i < ahead->nr_keys && !place_over(); i++) {
-			if (key_cmp(&ahead->keys[i], &leaf.end) < 0)
+		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
+		for (i = 0; i < keys->n && !place_over(); i++) {
+			if (key_cmp(&keys->v[i], &leaf.end) < 0)
 				continue;
-			if (walk_seek(&walk, &ahead->keys[i], &leaf) <= 0)
+			if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
 				break;
 			want(ahead, tree, &leaf, 0);
 			if (paths)
@@ -256,7 +259,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, int paths)
 		ahead->nodes += walk.nodes;
 		walk_free(&walk);
 	}
-	ahead->nr_keys = 0;
+	keys->n = 0;
 }
 
 static struct key key_before(struct key key)
@@ -280,9 +283,7 @@ static void take_names(struct ahead *ahead, const struct item *item)
 		length = get_u16(item->data + at + 8);
 		if (length > item->len - at - 10)
 			break;
-		ahead->names = more(ahead->names, &ahead->room_names, ahead->nr_names,
-				    sizeof(*ahead->names));
-		ahead->names[ahead->nr_names++] = (struct key) {
+		*append(&ahead->names) = (struct key) {
 			item->key.offset, BTRFS_DIR_ITEM_KEY,
 			crc32c(~1u, item->data + at + 10, length)
 		};
@@ -306,33 +307,32 @@ static void take_items(struct ahead *ahead, const struct search *search, struct 
 /* Names and directories that an incremental send looks up, up to the top, in rounds. */
 static void look_up(struct ahead *ahead)
 {
+	struct keys *names = &ahead->names;
 	struct items items;
 	int round;
 
 	items_init(&items, ahead->disk.nodesize);
-	for (round = 0; round < LEVELS_UP && ahead->nr_names && !place_over(); round++) {
+	for (round = 0; round < LEVELS_UP && names->n && !place_over(); round++) {
 		size_t i, n = 0;
 
-		for (i = 0; i < ahead->nr_names; i++) {
-			const struct key *name = &ahead->names[i];
-
-			want_key(ahead, name->objectid, name->type, name->offset);
-			if (is_new(ahead->directories, name->objectid))
-				ahead->names[n++] = *name;
+		for (i = 0; i < names->n; i++) {
+			*append(&ahead->keys) = names->v[i];
+			if (is_new(ahead->directories, names->v[i].objectid))
+				names->v[n++] = names->v[i];
 		}
 		for (i = 0; i < n; i++)
-			want_key(ahead, ahead->names[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
-		want_leaves(ahead, ahead->root.id, 0);
+			want_key(ahead, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
+		want_leaves(ahead, ahead->root.id, &ahead->keys, 0);
 		for (i = 0; i < n; i++)
-			want_key(ahead, ahead->names[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
-		want_leaves(ahead, ahead->parent.id, 0);
+			want_key(ahead, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
+		want_leaves(ahead, ahead->parent.id, &ahead->keys, 0);
 		sweep_run(&ahead->sweep);
-		ahead->nr_names = 0;
+		names->n = 0;
 		for (i = 0; i < n; i++) {
 			struct search search = {
 				.tree = ahead->root.id,
-				.min = { ahead->names[i].objectid, BTRFS_INODE_REF_KEY, 0 },
-				.max = { ahead->names[i].objectid, BTRFS_INODE_REF_KEY, NONE },
+				.min = { names->v[i].objectid, BTRFS_INODE_REF_KEY, 0 },
+				.max = { names->v[i].objectid, BTRFS_INODE_REF_KEY, NONE },
 				.nr = 1,
 			};
 			struct item item;
@@ -343,7 +343,7 @@ static void look_up(struct ahead *ahead)
 				take_names(ahead, &item);
 		}
 	}
-	ahead->nr_names = 0;
+	names->n = 0;
 	items_free(&items);
 }
 
@@ -357,8 +357,8 @@ static void parse(struct ahead *ahead)
 	size_t i;
 
 	items_init(&items, ahead->disk.nodesize * 4);
-	for (i = 0; i < ahead->nr && !place_over(); i++) {
-		const struct leaf *leaf = &ahead->leaves[i];
+	for (i = 0; i < ahead->leaves.n && !place_over(); i++) {
+		const struct leaf *leaf = &ahead->leaves.v[i];
 		struct search search = {
 			.tree = ahead->root.id,
 			.min = leaf->at.key,
@@ -367,13 +367,10 @@ static void parse(struct ahead *ahead)
 			.nr = UINT32_MAX,
 		};
 
-		if (!leaf->parent) {
+		if (leaf->parent)
+			*append(&ahead->pending) = *leaf;
+		else
 			take_items(ahead, &search, &items, &ahead->extents);
-			continue;
-		}
-		ahead->pending = more(ahead->pending, &ahead->room_pending, ahead->nr_pending,
-				      sizeof(*ahead->pending));
-		ahead->pending[ahead->nr_pending++] = *leaf;
 	}
 	items_free(&items);
 }
@@ -394,8 +391,8 @@ static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
 
 	items_init(&items, ahead->disk.nodesize * 4);
 	ahead->parent_extents.n = 0;
-	for (i = 0; i < ahead->nr_pending; i++) {
-		const struct leaf *leaf = &ahead->pending[i];
+	for (i = 0; i < ahead->pending.n; i++) {
+		const struct leaf *leaf = &ahead->pending.v[i];
 		struct search search = {
 			.tree = ahead->parent.id,
 			.min_transid = leaf->at.generation,
@@ -421,10 +418,10 @@ static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
 			search.min = leaf->at.key;
 		take_items(ahead, &search, &items, &ahead->parent_extents);
 	}
-	ahead->nr_pending -= done;
+	ahead->pending.n -= done;
 	if (done)
-		memmove(ahead->pending, ahead->pending + done,
-			ahead->nr_pending * sizeof(*ahead->pending));
+		memmove(ahead->pending.v, ahead->pending.v + done,
+			ahead->pending.n * sizeof(*ahead->pending.v));
 	items_free(&items);
 }
 
@@ -457,7 +454,7 @@ static void settle(struct ahead *ahead)
 			break;
 	}
 	parse_parent(ahead, n, &end);
-	ahead->nr_queue = 0;
+	ahead->queue.n = 0;
 	for (i = 0; i < n; i++) {
 		struct extent *extent = &ahead->extents.v[i];
 
@@ -468,9 +465,7 @@ static void settle(struct ahead *ahead)
 		if (!extent->length || !extent->disk)
 			continue;
 		extent->read = is_read(ahead, extent);
-		ahead->queue = more(ahead->queue, &ahead->room_queue, ahead->nr_queue,
-				    sizeof(*ahead->queue));
-		ahead->queue[ahead->nr_queue++] = *extent;
+		*append(&ahead->queue) = *extent;
 	}
 	extents_drop(&ahead->extents, n);
 }
@@ -481,14 +476,14 @@ static void want_csums(struct ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	for (i = from; i < to; i++) {
-		const struct extent *extent = &ahead->queue[i];
+		const struct extent *extent = &ahead->queue.v[i];
 		u64 at;
 
 		for (at = 0; extent->read && at < extent->disk_bytes; at += CSUMS_STEP)
 			want_key(ahead, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
 				 extent->disk + at);
 	}
-	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, 0);
+	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, &ahead->keys, 0);
 }
 
 /* The references to extents that the send follows, as its limits are. */
@@ -501,12 +496,12 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	items_init(&items, 4096);
-	ahead->nr_refs = 0;
+	ahead->refs.n = 0;
 	for (i = from; i < to && !place_over(); i++) {
 		struct search search = {
 			.tree = BTRFS_EXTENT_TREE_OBJECTID,
-			.min = { ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 },
-			.max = { ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, NONE },
+			.min = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 },
+			.max = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, NONE },
 			.nr = 1,
 		};
 		struct item item;
@@ -517,11 +512,8 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
 		n = extents_refs(&item, refs, &count);
 		if (count > REFS_FOLLOWED || (!all && count < 2))
 			continue;
-		for (j = 0; j < n; j++) {
-			ahead->refs = more(ahead->refs, &ahead->room_refs, ahead->nr_refs,
-					   sizeof(*ahead->refs));
-			ahead->refs[ahead->nr_refs++] = refs[j];
-		}
+		for (j = 0; j < n; j++)
+			*append(&ahead->refs) = refs[j];
 	}
 	items_free(&items);
 }
@@ -549,11 +541,11 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 	if (disk_root(&ahead->disk, tree, &root))
 		return;
 	walk_init(&walk, &ahead->disk, &root, ahead->threads);
-	walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->nr / 64);
+	walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->leaves.n / 64);
 	while (!place_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
 		struct ref ref = { .parent = leaf.at.bytenr };
 
-		if (bsearch(&ref, ahead->refs, n, sizeof(ref), by_tree)) {
+		if (bsearch(&ref, ahead->refs.v, n, sizeof(ref), by_tree)) {
 			want(ahead, tree, &leaf, 0);
 			add_path(ahead, &walk, &leaf);
 		}
@@ -565,8 +557,8 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 
 static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
 {
-	struct key begin = { ahead->queue[from].ino, 0, 0 };
-	struct key end = { ahead->queue[to - 1].ino, UINT8_MAX, NONE };
+	struct key begin = { ahead->queue.v[from].ino, 0, 0 };
+	struct key end = { ahead->queue.v[to - 1].ino, UINT8_MAX, NONE };
 	struct search search = {
 		.tree = BTRFS_ROOT_TREE_OBJECTID,
 		.min = { 0, BTRFS_ROOT_ITEM_KEY, 0 },
@@ -601,24 +593,20 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
 	size_t i, shared = 0;
 
 	find_refs(ahead, from, to);
-	qsort(ahead->refs, ahead->nr_refs, sizeof(*ahead->refs), by_tree);
-	while (shared < ahead->nr_refs && !ahead->refs[shared].tree)
+	qsort(ahead->refs.v, ahead->refs.n, sizeof(*ahead->refs.v), by_tree);
+	while (shared < ahead->refs.n && !ahead->refs.v[shared].tree)
 		shared++;
 	if (shared)
 		find_shared(ahead, shared, from, to);
-	for (i = shared; i < ahead->nr_refs; i++) {
-		const struct ref *ref = &ahead->refs[i];
+	for (i = shared; i < ahead->refs.n; i++) {
+		const struct ref *ref = &ahead->refs.v[i];
 
 		want_key(ahead, ref->key.objectid, ref->key.type,
 			 (int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
-		if (i + 1 == ahead->nr_refs || ref[1].tree != ref->tree)
-			want_leaves(ahead, ref->tree, 1);
+		if (i + 1 == ahead->refs.n || ref[1].tree != ref->tree)
+			want_leaves(ahead, ref->tree, &ahead->keys, 1);
 	}
-	for (i = 0; i < ahead->nr_blocks; i++)
-		want_key(ahead, ahead->blocks[i].objectid, ahead->blocks[i].type,
-			 ahead->blocks[i].offset);
-	ahead->nr_blocks = 0;
-	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, 0);
+	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->blocks, 0);
 }
 
 /*
@@ -630,8 +618,8 @@ static void sweep_extents(struct ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	for (i = from; i < to; i++)
-		want_key(ahead, ahead->queue[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
-	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, 0);
+		want_key(ahead, ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
+	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->keys, 0);
 	sweep_run(&ahead->sweep);
 	want_csums(ahead, from, to);
 	want_refs(ahead, from, to);
@@ -643,12 +631,11 @@ static int collect(struct ahead *ahead, size_t most)
 {
 	struct walk *parent = ahead->has_parent ? &ahead->parent_tree : NULL;
 
-	for (ahead->nr = 0; ahead->nr < most; ahead->nr++) {
-		int found;
+	ahead->leaves.n = 0;
+	while (ahead->leaves.n < most) {
+		struct leaf leaf;
+		int found = walk_next_leaf(&ahead->tree, parent, &leaf);
 
-		ahead->leaves = more(ahead->leaves, &ahead->room, ahead->nr,
-				     sizeof(*ahead->leaves));
-		found = walk_next_leaf(&ahead->tree, parent, &ahead->leaves[ahead->nr]);
 		if (found < 0) {
 			check_node(ahead, &ahead->root);
 			if (parent)
@@ -657,6 +644,7 @@ static int collect(struct ahead *ahead, size_t most)
 		}
 		if (!found)
 			return 0;
+		*append(&ahead->leaves) = leaf;
 	}
 	return 1;
 }
@@ -674,8 +662,8 @@ static size_t next_size(const struct ahead *ahead, u64 size, u64 data)
 /* What belongs to the extents of the queue, in parts: one is looked up ahead of the send. */
 static void read_extents(struct ahead *ahead)
 {
-	const struct extent *v = ahead->queue, *last = v;
-	size_t i, end, n = ahead->nr_queue;
+	const struct extent *v = ahead->queue.v, *last = v;
+	size_t i, end, n = ahead->queue.n;
 
 	for (i = 0; i < n; i = end) {
 		u64 bytes = 0;
@@ -709,7 +697,7 @@ static void read_tree(struct ahead *ahead)
 		if (place_wait(ahead->subvolume, data, ino))
 			break;
 		data = from;
-		ino = ahead->nr ? ahead->leaves[0].at.key.objectid : 0;
+		ino = ahead->leaves.n ? ahead->leaves.v[0].at.key.objectid : 0;
 		check_stream(ahead);
 		check_node(ahead, &ahead->root);
 		if (ahead->has_parent)
@@ -718,8 +706,8 @@ static void read_tree(struct ahead *ahead)
 		parse(ahead);
 		look_up(ahead);
 		settle(ahead);
-		ahead->place->stats.extents += ahead->nr_queue;
-		ahead->place->stats.planned_leaves = ahead->collected += ahead->nr;
+		ahead->place->stats.extents += ahead->queue.n;
+		ahead->place->stats.planned_leaves = ahead->collected += ahead->leaves.n;
 		ahead->place->stats.planned_bytes = ahead->position;
 		read_extents(ahead);
 		size = next_size(ahead, size, ahead->position - from);
@@ -777,12 +765,12 @@ static void read_subvolume(struct ahead *ahead)
 	place_wait(ahead->subvolume, NONE, 0);
 	if (!ahead->place->alone)
 		data_drop(&ahead->data, 1);
-	ahead->data.nr_drops = 0;
+	ahead->data.drops.n = 0;
 	walk_free(&ahead->tree);
 	walk_free(&ahead->parent_tree);
 	extents_free(&ahead->extents);
 	extents_free(&ahead->parent_extents);
-	ahead->nr_pending = 0;
+	ahead->pending.n = 0;
 	close(ahead->root.fd);
 	if (ahead->has_parent)
 		close(ahead->parent.fd);

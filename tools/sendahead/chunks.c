@@ -68,8 +68,7 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
 		chunk.stripes[i].devid = get_u64(stripe);
 		chunk.stripes[i].offset = get_u64(stripe + 8);
 	}
-	chunks->v = more(chunks->v, &chunks->room, chunks->n, sizeof(*chunks->v));
-	chunks->v[chunks->n++] = chunk;
+	*append(chunks) = chunk;
 	return 0;
 }
 

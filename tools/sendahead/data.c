@@ -44,8 +44,9 @@ struct batch {
 	struct data *data;
 	struct piece *v;
 	size_t n, room;
-	size_t *first;			/* of each group, and the end */
-	size_t groups;
+	struct {
+		size_t *v, n, room;
+	} first;			/* of each group, and the end */
 };
 
 /* What lies on the disk is not to be trusted: a device must not be opened. */
@@ -141,7 +142,7 @@ static void read_pieces(struct batch *batch, struct piece *first, size_t n)
 static void read_group(size_t i, void *arg)
 {
 	struct batch *batch = arg;
-	size_t at = batch->first[i], end = batch->first[i + 1], n;
+	size_t at = batch->first.v[i], end = batch->first.v[i + 1], n;
 
 	for (; at < end; at += n) {
 		u64 requests = 0, most = courtesy_most();
@@ -176,8 +177,7 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 
 	if (!extent->read || disk_place(batch->data->disk, extent->disk, &order))
 		return length;
-	batch->v = more(batch->v, &batch->room, batch->n, sizeof(*batch->v));
-	batch->v[batch->n++] = (struct piece) {
+	*append(batch) = (struct piece) {
 		.ino = extent->ino,
 		.offset = extent->offset + at,
 		.length = length,
@@ -189,20 +189,17 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 
 static void group(struct batch *batch)
 {
-	size_t i, room = 0, pieces = 0;
+	size_t i, pieces = 0;
 	u64 bytes = 0;
 
 	for (i = 0; i < batch->n; i++) {
 		if (!i || ++pieces == GROUP || bytes + batch->v[i].length > PIECE) {
-			batch->first = more(batch->first, &room, batch->groups,
-					    sizeof(*batch->first));
-			batch->first[batch->groups++] = i;
+			*append(&batch->first) = i;
 			pieces = bytes = 0;
 		}
 		bytes += batch->v[i].length;
 	}
-	batch->first = more(batch->first, &room, batch->groups, sizeof(*batch->first));
-	batch->first[batch->groups] = batch->n;
+	*append(&batch->first) = batch->n;
 }
 
 static void read_batch(struct batch *batch)
@@ -212,16 +209,14 @@ static void read_batch(struct batch *batch)
 
 	qsort(batch->v, batch->n, sizeof(*batch->v), by_order);
 	group(batch);
-	parallel(data->threads, batch->groups, read_group, batch);
+	parallel(data->threads, batch->first.n - 1, read_group, batch);
 	qsort(batch->v, batch->n, sizeof(*batch->v), by_position);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];
 
 		if (!piece->ours)
 			continue;
-		data->drops = more(data->drops, &data->room_drops, data->nr_drops,
-				   sizeof(*data->drops));
-		data->drops[data->nr_drops++] = (struct drop) {
+		*append(&data->drops) = (struct drop) {
 			piece->ino, piece->offset, piece->length, piece->position + piece->length
 		};
 	}
@@ -289,7 +284,7 @@ void data_read(struct data *data, const struct extent *v, size_t n)
 		if (i < n || !place_over())
 			read_batch(&batch);
 		free(batch.v);
-		free(batch.first);
+		free(batch.first.v);
 	}
 }
 
@@ -299,8 +294,8 @@ void data_drop(struct data *data, int all)
 	size_t i;
 	int fd = -1;
 
-	for (i = 0; i < data->nr_drops; i++) {
-		const struct drop *drop = &data->drops[i];
+	for (i = 0; i < data->drops.n; i++) {
+		const struct drop *drop = &data->drops.v[i];
 		u64 end = (drop->offset + drop->length + page - 1) / page * page;
 
 		if (!all && !place_passed(data->subvolume, drop->position, 0))
@@ -317,7 +312,7 @@ void data_drop(struct data *data, int all)
 	}
 	if (fd >= 0)
 		close(fd);
-	data->nr_drops -= i;
+	data->drops.n -= i;
 	if (i)
-		memmove(data->drops, data->drops + i, data->nr_drops * sizeof(*data->drops));
+		memmove(data->drops.v, data->drops.v + i, data->drops.n * sizeof(*data->drops.v));
 }

@@ -23,9 +23,10 @@ struct data {
 		int64_t pipeline;	/* bytes of others in it */
 	} before;		/* the first */
 	u32 threads;
-	/* read, and to be dropped, in the order of the stream */
-	struct drop *drops;
-	size_t nr_drops, room_drops;
+	struct {
+		struct drop *v;
+		size_t n, room;
+	} drops;		/* read, and to be dropped, in the order of the stream */
 };
 
 /**

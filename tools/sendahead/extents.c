@@ -66,8 +66,7 @@ void extents_take(struct extents *extents, const struct item *item)
 			min_u64(extent.bytes, extents->size - extent.offset) : 0;
 	/* data inline that was written later has another generation before it */
 	extent.sum = sum_of(item->data, min_u64(item->len, sizeof(file))) ^ item->len;
-	extents->v = more(extents->v, &extents->room, extents->n, sizeof(*extents->v));
-	extents->v[extents->n++] = extent;
+	*append(extents) = extent;
 }
 
 u32 extents_refs(const struct item *item, struct ref *refs, u64 *count)

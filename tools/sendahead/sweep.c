@@ -58,8 +58,7 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 
 	/* a chunk made since the beginning is not known: its leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
-	sweep->v = more(sweep->v, &sweep->room, sweep->n, sizeof(*sweep->v));
-	sweep->v[sweep->n++] = wanted;
+	*append(sweep) = wanted;
 }
 
 void sweep_run(struct sweep *sweep)

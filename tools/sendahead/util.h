@@ -94,4 +94,12 @@ void give_up(const char *format, ...) __attribute__((noreturn, format(printf, 1,
  */
 void *more(void *array, size_t *room, size_t count, size_t size);
 
+/* The place of one more element at the end of a list: a struct with @v, their number @n, @room. */
+#define append(list) \
+({ \
+	__typeof__(list) to = (list); \
+	to->v = more(to->v, &to->room, to->n, sizeof(*to->v)); \
+	&to->v[to->n++]; \
+})
+
 #endif
