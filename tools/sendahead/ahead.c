@@ -308,10 +308,9 @@ static void take_items(struct ahead *ahead, const struct search *search, struct 
 static void look_up(struct ahead *ahead)
 {
 	struct keys *names = &ahead->names;
-	struct items items;
+	struct items items = { .size = ahead->disk.nodesize };
 	int round;
 
-	items_init(&items, ahead->disk.nodesize);
 	for (round = 0; round < LEVELS_UP && names->n && !place_over(); round++) {
 		size_t i, n = 0;
 
@@ -329,17 +328,11 @@ static void look_up(struct ahead *ahead)
 		sweep_run(&ahead->sweep);
 		names->n = 0;
 		for (i = 0; i < n; i++) {
-			struct search search = {
-				.tree = ahead->root.id,
-				.min = { names->v[i].objectid, BTRFS_INODE_REF_KEY, 0 },
-				.max = { names->v[i].objectid, BTRFS_INODE_REF_KEY, NONE },
-				.nr = 1,
-			};
+			struct key key = { names->v[i].objectid, BTRFS_INODE_REF_KEY, 0 };
 			struct item item;
 
-			if (search.min.objectid != BTRFS_FIRST_FREE_OBJECTID &&
-			    !search_run(ahead->disk.fd, &search, &items) &&
-			    items_next(&items, &item))
+			if (key.objectid != BTRFS_FIRST_FREE_OBJECTID &&
+			    search_first(ahead->disk.fd, ahead->root.id, key, &items, &item))
 				take_names(ahead, &item);
 		}
 	}
@@ -353,10 +346,9 @@ static void look_up(struct ahead *ahead)
  */
 static void parse(struct ahead *ahead)
 {
-	struct items items;
+	struct items items = { .size = ahead->disk.nodesize * 4 };
 	size_t i;
 
-	items_init(&items, ahead->disk.nodesize * 4);
 	for (i = 0; i < ahead->leaves.n && !place_over(); i++) {
 		const struct leaf *leaf = &ahead->leaves.v[i];
 		struct search search = {
@@ -386,10 +378,9 @@ static struct key key_of(const struct extent *extent)
  */
 static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
 {
+	struct items items = { .size = ahead->disk.nodesize * 4 };
 	size_t i, a = 0, b, done = 0;
-	struct items items;
 
-	items_init(&items, ahead->disk.nodesize * 4);
 	ahead->parent_extents.n = 0;
 	for (i = 0; i < ahead->pending.n; i++) {
 		const struct leaf *leaf = &ahead->pending.v[i];
@@ -491,23 +482,17 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
 {
 	int all = ahead->has_parent || ahead->options->nr_clones;
 	struct ref refs[REFS_MAX];
-	struct items items;
+	struct items items = { .size = 4096 };
 	u64 count;
 	size_t i;
 
-	items_init(&items, 4096);
 	ahead->refs.n = 0;
 	for (i = from; i < to && !place_over(); i++) {
-		struct search search = {
-			.tree = BTRFS_EXTENT_TREE_OBJECTID,
-			.min = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 },
-			.max = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, NONE },
-			.nr = 1,
-		};
+		struct key key = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
 		struct item item;
 		u32 j, n;
 
-		if (search_run(ahead->disk.fd, &search, &items) || !items_next(&items, &item))
+		if (!search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &items, &item))
 			continue;
 		n = extents_refs(&item, refs, &count);
 		if (count > REFS_FOLLOWED || (!all && count < 2))
@@ -565,11 +550,10 @@ static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
 		.max = { BTRFS_LAST_FREE_OBJECTID, BTRFS_ROOT_ITEM_KEY, NONE },
 		.nr = 1,
 	};
-	struct items items;
+	struct items items = { .size = 4096 };
 	struct item item;
 	u32 left = SUBVOLUMES;
 
-	items_init(&items, 4096);
 	while (left-- && !search_run(ahead->disk.fd, &search, &items) &&
 	       items_next(&items, &item)) {
 		u64 tree = item.key.objectid;

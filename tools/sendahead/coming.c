@@ -206,14 +206,13 @@ static void look_up_all(struct coming *coming)
 /* The first subvolume that the tree of UUIDs has under this one, or 0. */
 static u64 tree_of(int fd, const u8 *uuid, u8 type)
 {
-	struct search search = { .tree = BTRFS_UUID_TREE_OBJECTID, .nr = 1 };
-	struct items items;
+	struct key key = { get_u64(uuid), type, get_u64(uuid + 8) };
+	struct items items = { .size = 4096 };
 	struct item item;
 	u64 tree = 0;
 
-	items_init(&items, 4096);
-	search.min = search.max = (struct key) { get_u64(uuid), type, get_u64(uuid + 8) };
-	if (!search_run(fd, &search, &items) && items_next(&items, &item) && item.len >= 8)
+	if (search_first(fd, BTRFS_UUID_TREE_OBJECTID, key, &items, &item) &&
+	    !key_cmp(&item.key, &key) && item.len >= 8)
 		tree = get_u64(item.data);
 	items_free(&items);
 	return tree;

@@ -26,11 +26,10 @@ static void read_chunks(struct disk *disk)
 		.max = { BTRFS_FIRST_CHUNK_TREE_OBJECTID, BTRFS_CHUNK_ITEM_KEY, UINT64_MAX },
 		.nr = UINT32_MAX,
 	};
-	struct items items;
+	struct items items = { .size = 65536 };
 	struct item item;
 	u64 next;
 
-	items_init(&items, 65536);
 	do {
 		next = search.min.offset;
 		if (search_run(disk->fd, &search, &items))
@@ -245,19 +244,13 @@ void disk_used(const struct disk *disk, u64 *data, u64 *blocks)
 
 int disk_root(const struct disk *disk, u64 tree, struct pointer *root)
 {
-	struct search search = {
-		.tree = BTRFS_ROOT_TREE_OBJECTID,
-		.min = { tree, BTRFS_ROOT_ITEM_KEY, 0 },
-		.max = { tree, BTRFS_ROOT_ITEM_KEY, UINT64_MAX },
-		.nr = 1,
-	};
-	struct items items;
+	struct key key = { tree, BTRFS_ROOT_ITEM_KEY, 0 };
+	struct items items = { .size = 4096 };
 	struct item item;
 	int ret = -1;
 
-	items_init(&items, 4096);
 	errno = ENOENT;
-	if (!search_run(disk->fd, &search, &items) && items_next(&items, &item) &&
+	if (search_first(disk->fd, BTRFS_ROOT_TREE_OBJECTID, key, &items, &item) &&
 	    item.len > offsetof(struct btrfs_root_item, level)) {
 		memset(root, 0, sizeof(*root));
 		root->generation = get_u64(item.data +

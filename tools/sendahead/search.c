@@ -9,15 +9,6 @@
 
 #include "search.h"
 
-void items_init(struct items *items, size_t size)
-{
-	items->args = calloc(1, sizeof(struct btrfs_ioctl_search_args_v2) + size);
-	if (!items->args)
-		give_up("no memory for searches");
-	items->size = size;
-	items->left = 0;
-}
-
 void items_free(struct items *items)
 {
 	free(items->args);
@@ -28,6 +19,10 @@ int search_run(int fd, const struct search *search, struct items *items)
 {
 	struct btrfs_ioctl_search_args_v2 *args = items->args;
 
+	if (!args)
+		args = items->args = calloc(1, sizeof(*args) + items->size);
+	if (!args)
+		give_up("no memory for searches");
 	args->key = (struct btrfs_ioctl_search_key) {
 		.tree_id = search->tree,
 		.min_objectid = search->min.objectid,
@@ -48,6 +43,18 @@ int search_run(int fd, const struct search *search, struct items *items)
 	items->at = (const u8 *)args->buf;
 	items->end = items->at + items->size;
 	return 0;
+}
+
+int search_first(int fd, u64 tree, struct key key, struct items *items, struct item *item)
+{
+	struct search search = {
+		.tree = tree,
+		.min = key,
+		.max = { key.objectid, key.type, UINT64_MAX },
+		.nr = 1,
+	};
+
+	return !search_run(fd, &search, items) && items_next(items, item);
 }
 
 int items_next(struct items *items, struct item *item)

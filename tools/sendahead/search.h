@@ -21,15 +21,14 @@ struct search {
 	u32 nr;			/* of items, at most */
 };
 
+/* What a search finds: only the size is to be set. */
 struct items {
-	void *args;		/* of the call, with its buffer */
 	size_t size;		/* of the buffer */
+	void *args;		/* of the call, with its buffer; the first search makes it */
 	u32 left;
 	const u8 *at, *end;
 };
 
-/* A buffer of @size bytes for what searches find; gives up without memory. */
-void items_init(struct items *items, size_t size);
 void items_free(struct items *items);
 
 /**
@@ -38,9 +37,23 @@ void items_free(struct items *items);
  * @search: what to find
  * @items: takes them, for items_next()
  *
+ * Gives up without memory.
+ *
  * Return: 0, or -1 with errno set; EOVERFLOW where the first item is too large
  */
 int search_run(int fd, const struct search *search, struct items *items);
+
+/**
+ * search_first() - find the first item of an object that is of one type
+ * @fd: any file of the file system
+ * @tree: its tree
+ * @key: the least key it can have
+ * @items: takes it
+ * @item: set to it
+ *
+ * Return: whether there is one
+ */
+int search_first(int fd, u64 tree, struct key key, struct items *items, struct item *item);
 
 /* Set @item to the next one. Return: whether there is one. */
 int items_next(struct items *items, struct item *item);
