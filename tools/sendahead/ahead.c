@@ -219,17 +219,11 @@ static void add_block(struct ahead *ahead, u64 bytenr, int level)
 /* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
 static void add_path(struct ahead *ahead, const struct walk *walk, const struct leaf *leaf)
 {
-	const struct node *node;
 	int level;
 
 	add_block(ahead, leaf->at.bytenr, 0);
-	for (level = 1; level < MAX_LEVEL && (node = walk_above(walk, level)); level++)
-		add_block(ahead, node->bytenr, level);
-}
-
-static int by_key(const void *a, const void *b)
-{
-	return key_cmp(a, b);
+	for (level = 1; level <= walk->root.level; level++)
+		add_block(ahead, walk->levels[level].node->at.bytenr, level);
 }
 
 /*
@@ -243,7 +237,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 	struct walk walk;
 	size_t i;
 
-	qsort(keys->v, keys->n, sizeof(*keys->v), by_key);
+	qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
 	if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
 		walk_init(&walk, &ahead->disk, &root, ahead->threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
@@ -431,11 +425,9 @@ static int is_read(struct ahead *ahead, const struct extent *extent)
 /* Queue the extents of which all is known: those before the leaves to come. */
 static void settle(struct ahead *ahead)
 {
-	struct key end = walk_key(&ahead->tree), other = key_max;
+	struct key end = walk_key(&ahead->tree), other = walk_key(&ahead->parent_tree);
 	size_t i, n, at = 0;
 
-	if (ahead->has_parent)
-		other = walk_key(&ahead->parent_tree);
 	if (key_cmp(&other, &end) < 0)
 		end = other;
 	for (n = 0; n < ahead->extents.n; n++) {

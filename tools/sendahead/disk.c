@@ -125,10 +125,7 @@ int disk_place(const struct disk *disk, u64 logical, u64 *order)
 
 /* Nodes of late: all windows come by those of the extent tree, and of other trees. */
 #define KEPT 512
-static struct kept {
-	u64 generation;
-	struct node *node;
-} kept[KEPT];
+static struct node *kept[KEPT];
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct node *copy_of(const struct node *node)
@@ -139,32 +136,29 @@ static struct node *copy_of(const struct node *node)
 	return copy ? memcpy(copy, node, size) : NULL;
 }
 
-static struct kept *place_of(const struct pointer *at)
+static struct node **place_of(const struct pointer *at)
 {
 	return &kept[(at->bytenr >> 12) * 0x9e3779b97f4a7c15ULL >> 55];
 }
 
 static struct node *find_kept(const struct pointer *want)
 {
-	struct kept *at = place_of(want);
-	struct node *node = NULL;
+	struct node **at = place_of(want), *node = NULL;
 
 	pthread_mutex_lock(&kept_lock);
-	if (at->node && at->node->bytenr == want->bytenr && at->node->level == want->level &&
-	    at->generation == want->generation)
-		node = copy_of(at->node);
+	if (*at && is_same(&(*at)->at, want))
+		node = copy_of(*at);
 	pthread_mutex_unlock(&kept_lock);
 	return node;
 }
 
-static void keep(const struct pointer *want, const struct node *node)
+static void keep(const struct node *node)
 {
-	struct kept *at = place_of(want);
+	struct node **at = place_of(&node->at);
 
 	pthread_mutex_lock(&kept_lock);
-	free(at->node);
-	at->node = copy_of(node);
-	at->generation = want->generation;
+	free(*at);
+	*at = copy_of(node);
 	pthread_mutex_unlock(&kept_lock);
 }
 
@@ -203,7 +197,7 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 	}
 	free(block);
 	if (node)
-		keep(want, node);
+		keep(node);
 	return node;
 }
 

@@ -60,8 +60,7 @@ struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct 
 	node = malloc(sizeof(*node) + nr * sizeof(*node->child));
 	if (!node)
 		return NULL;
-	node->bytenr = want->bytenr;
-	node->level = want->level;
+	node->at = *want;
 	node->nr = nr;
 	for (i = 0; i < nr; i++) {
 		const u8 *p = block + HEADER_SIZE + i * POINTER_SIZE;

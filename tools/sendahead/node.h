@@ -18,10 +18,14 @@ struct pointer {
 	u8 level;
 };
 
+static inline int is_same(const struct pointer *a, const struct pointer *b)
+{
+	return a->bytenr == b->bytenr && a->generation == b->generation && a->level == b->level;
+}
+
 struct node {
-	u64 bytenr;
+	struct pointer at;
 	u32 nr;
-	u8 level;
 	struct pointer child[];
 };
 

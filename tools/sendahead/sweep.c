@@ -45,13 +45,6 @@ static void touch(size_t i, void *arg)
 	wanted->tree = 0;
 }
 
-static int by_order(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
 void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 {
 	struct wanted wanted = { .tree = tree, .key = leaf->at.key, .ino = ino };
@@ -67,7 +60,7 @@ void sweep_run(struct sweep *sweep)
 	struct sampling sampling = { 0 };
 	size_t n = sweep->n, i;
 
-	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_order);
+	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_number);
 	sweep->n = 0;
 	if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling) &&
 	    !(sweep->stop && sweep->stop(sweep->arg)))

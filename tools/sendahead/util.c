@@ -6,6 +6,13 @@
 
 #include "util.h"
 
+int by_number(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 void *more(void *array, size_t *room, size_t count, size_t size)
 {
 	void *larger;

@@ -64,8 +64,11 @@ struct key {
 
 static const struct key key_max = { UINT64_MAX, UINT8_MAX, UINT64_MAX };
 
-static inline int key_cmp(const struct key *a, const struct key *b)
+/* The order of two keys, or of what begins with them; also for qsort() and bsearch(). */
+static inline int key_cmp(const void *first, const void *second)
 {
+	const struct key *a = first, *b = second;
+
 	if (a->objectid != b->objectid)
 		return a->objectid < b->objectid ? -1 : 1;
 	if (a->type != b->type)
@@ -80,6 +83,9 @@ static inline int key_cmp(const struct key *a, const struct key *b)
  * @format: why, as for printf(), a sentence without its end
  */
 void give_up(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* For qsort(), of what begins with an u64. */
+int by_number(const void *a, const void *b);
 
 /**
  * more() - room for one more element of an array

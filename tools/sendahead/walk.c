@@ -14,20 +14,31 @@
 void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root,
 	       u32 threads)
 {
-	memset(walk, 0, sizeof(*walk));
-	walk->disk = disk;
-	walk->root = *root;
-	walk->at_root = 1;
-	walk->threads = threads;
-	walk->ahead = WALK_AHEAD;
+	struct node *node = calloc(1, sizeof(*node) + sizeof(*root));
+
+	if (!node)
+		give_up("no memory for nodes");
+	node->nr = 1;
+	node->child[0] = *root;
+	*walk = (struct walk) {
+		.disk = disk, .root = *root, .top = root->level + 1, .threads = threads,
+		.ahead = WALK_AHEAD,
+	};
+	walk->levels[walk->top].node = node;
 }
 
-static void level_clear(struct level *level)
+static void clear_ahead(struct level *level)
 {
 	u32 i;
 
 	for (i = 0; i < level->ahead_nr; i++)
 		free(level->ahead[i]);
+	memset(level->ahead, 0, sizeof(level->ahead));
+}
+
+static void level_clear(struct level *level)
+{
+	clear_ahead(level);
 	free(level->node);
 	memset(level, 0, sizeof(*level));
 }
@@ -36,29 +47,25 @@ void walk_free(struct walk *walk)
 {
 	int i;
 
-	for (i = 0; i < MAX_LEVEL; i++)
+	for (i = 0; i < MAX_LEVEL + 2; i++)
 		level_clear(&walk->levels[i]);
-	walk->end = 1;
 }
 
 static const struct pointer *current(const struct walk *walk)
 {
 	const struct level *level = &walk->levels[walk->top];
 
-	if (walk->end)
-		return NULL;
-	return walk->at_root ? &walk->root : &level->node->child[level->slot];
+	return level->node ? &level->node->child[level->slot] : NULL;
 }
 
-/* The first key behind that of the node at this level which is walked through. */
-static struct key key_behind(const struct walk *walk, int i)
+/* The first key behind all that the current pointer leads to. */
+static struct key key_behind(const struct walk *walk)
 {
-	for (; !walk->at_root && i <= walk->root.level; i++) {
-		const struct level *level = &walk->levels[i];
+	const struct level *level;
 
+	for (level = &walk->levels[walk->top]; level->node; level++)
 		if (level->slot + 1 < level->node->nr)
 			return level->node->child[level->slot + 1].key;
-	}
 	return key_max;
 }
 
@@ -69,51 +76,25 @@ struct key walk_key(const struct walk *walk)
 	return at ? at->key : key_max;
 }
 
-const struct node *walk_above(const struct walk *walk, int level)
-{
-	return walk->end || level > walk->root.level ? NULL : walk->levels[level].node;
-}
-
 static void next(struct walk *walk)
 {
-	if (walk->at_root)
-		walk->end = 1;
-	while (!walk->end && ++walk->levels[walk->top].slot >= walk->levels[walk->top].node->nr) {
-		level_clear(&walk->levels[walk->top]);
-		if (++walk->top > walk->root.level)
-			walk->end = 1;
-	}
-}
+	struct level *level = &walk->levels[walk->top];
 
-static int is_same(const struct pointer *a, const struct pointer *b)
-{
-	return a->bytenr == b->bytenr && a->generation == b->generation && a->level == b->level;
+	while (level->node && ++level->slot >= level->node->nr) {
+		level_clear(level++);
+		walk->top++;
+	}
 }
 
 /* As far as the nodes in memory tell. */
 static int other_has(const struct walk *other, const struct pointer *child)
 {
-	const struct node *node;
-	u32 low = 0, high;
+	const struct node *node = other ? other->levels[child->level + 1].node : NULL;
+	const struct pointer *found = NULL;
 
-	if (!other || other->end || other->at_root || child->level + 1 >= MAX_LEVEL)
-		return 0;
-	node = other->levels[child->level + 1].node;
-	if (!node)
-		return 0;
-	high = node->nr;
-	while (low < high) {
-		u32 middle = (low + high) / 2;
-		int order = key_cmp(&node->child[middle].key, &child->key);
-
-		if (!order)
-			return is_same(&node->child[middle], child);
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return 0;
+	if (node)
+		found = bsearch(child, node->child, node->nr, sizeof(*child), key_cmp);
+	return found && is_same(found, child);
 }
 
 struct sorted {
@@ -126,13 +107,6 @@ struct reading {
 	const struct disk *disk;
 	struct sorted v[WALK_AHEAD];
 };
-
-static int by_order(const void *a, const void *b)
-{
-	const struct sorted *x = a, *y = b;
-
-	return x->order < y->order ? -1 : x->order > y->order;
-}
 
 static void read_one(size_t i, void *arg)
 {
@@ -149,9 +123,7 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	struct reading reading = { .disk = walk->disk };
 	u32 i, n = 0;
 
-	for (i = 0; i < level->ahead_nr; i++)
-		free(level->ahead[i]);
-	memset(level->ahead, 0, sizeof(level->ahead));
+	clear_ahead(level);
 	level->ahead_from = level->slot;
 	level->ahead_nr = min_u64(level->node->nr - level->slot, walk->ahead);
 	for (i = 0; i < level->ahead_nr; i++) {
@@ -164,33 +136,30 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 			n++;
 	}
 	walk->nodes += n;
-	qsort(reading.v, n, sizeof(*reading.v), by_order);
+	qsort(reading.v, n, sizeof(*reading.v), by_number);
 	parallel(walk->threads, n, read_one, &reading);
 }
 
 /* Go from the current pointer to the first one in the node that it points to. */
 static int descend(struct walk *walk, const struct walk *other)
 {
-	struct pointer at = *current(walk);
-	struct node *node = NULL;
+	struct level *level = &walk->levels[walk->top];
+	const struct pointer *at = current(walk);
+	struct node *node;
 
-	if (!walk->at_root) {
-		struct level *level = &walk->levels[walk->top];
-
-		if (level->slot - level->ahead_from >= level->ahead_nr)
-			read_ahead(walk, level, other);
-		node = level->ahead[level->slot - level->ahead_from];
-		level->ahead[level->slot - level->ahead_from] = NULL;
-	}
+	/* the root is read by itself */
+	if (walk->top <= walk->root.level && level->slot - level->ahead_from >= level->ahead_nr)
+		read_ahead(walk, level, other);
+	node = level->ahead[level->slot - level->ahead_from];
+	level->ahead[level->slot - level->ahead_from] = NULL;
 	if (!node) {
 		walk->nodes++;
-		node = disk_node(walk->disk, &at);
+		node = disk_node(walk->disk, at);
 	}
 	if (!node)
 		return -1;
-	walk->at_root = 0;
-	walk->top = at.level;
-	walk->levels[at.level].node = node;
+	walk->top = at->level;
+	walk->levels[at->level].node = node;
 	return 0;
 }
 
@@ -213,7 +182,7 @@ int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf)
 				return -1;
 		} else {
 			leaf->at = *at;
-			leaf->end = key_behind(walk, walk->top);
+			leaf->end = key_behind(walk);
 			leaf->parent = !ours;
 			next(walk);
 			return 1;
@@ -225,19 +194,11 @@ int walk_seek(struct walk *walk, const struct key *key, struct leaf *leaf)
 {
 	for (;;) {
 		const struct pointer *at = current(walk);
-		struct key behind;
+		struct key behind = key_behind(walk);
 
 		if (!at)
 			return 0;
-		while (!walk->at_root && walk->top < walk->root.level) {
-			behind = key_behind(walk, walk->top + 1);
-			if (key_cmp(&behind, key) > 0)
-				break;
-			level_clear(&walk->levels[walk->top++]);
-		}
-		at = current(walk);
-		behind = key_behind(walk, walk->top);
-		if (key_cmp(&behind, key) <= 0 && !walk->at_root) {
+		if (key_cmp(&behind, key) <= 0) {
 			next(walk);
 		} else if (at->level) {
 			if (descend(walk, NULL))

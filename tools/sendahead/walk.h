@@ -21,9 +21,9 @@ struct level {
 struct walk {
 	const struct disk *disk;
 	struct pointer root;
-	int at_root, end;
 	int top;			/* level of the lowest node read */
-	struct level levels[MAX_LEVEL];
+	/* above the root one whose only child it is, and one that is never read: the end */
+	struct level levels[MAX_LEVEL + 2];
 	u32 threads;
 	u32 ahead;			/* nodes read at once */
 	u64 nodes;			/* read so far */
@@ -36,7 +36,7 @@ struct leaf {
 	u8 parent;		/* of the parent's tree, not of that which is sent */
 };
 
-/* Begin at the root. */
+/* Begin at the root; gives up without memory. */
 void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root,
 	       u32 threads);
 void walk_free(struct walk *walk);
@@ -56,9 +56,6 @@ int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf);
 
 /* The smallest key that leaves not yet returned can have. */
 struct key walk_key(const struct walk *walk);
-
-/* The node at a level above the place, or NULL. */
-const struct node *walk_above(const struct walk *walk, int level);
 
 /**
  * walk_seek() - go on to the leaf that a key belongs to

@@ -64,11 +64,6 @@ static struct pointer block(u64 objectid, u64 generation, u8 level)
 	};
 }
 
-static int is_same(const struct pointer *a, const struct pointer *b)
-{
-	return a->bytenr == b->bytenr;
-}
-
 /* A node of the tree that is sent: that of the parent, or one that has some of its leaves. */
 static void change(struct branch *new, const struct branch *old)
 {
@@ -112,8 +107,7 @@ static struct node *node_of(const struct pointer *at, u32 nr)
 {
 	struct node *node = malloc(sizeof(*node) + nr * sizeof(*node->child));
 
-	node->bytenr = at->bytenr;
-	node->level = at->level;
+	node->at = *at;
 	node->nr = nr;
 	return node;
 }
