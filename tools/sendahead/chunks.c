@@ -9,11 +9,6 @@
 
 #include "chunks.h"
 
-#ifndef BTRFS_BLOCK_GROUP_RAID1C3
-#define BTRFS_BLOCK_GROUP_RAID1C3 (1ULL << 9)
-#define BTRFS_BLOCK_GROUP_RAID1C4 (1ULL << 10)
-#endif
-
 /* Of struct btrfs_chunk: with one stripe it is longer by that. */
 #define CHUNK_HEAD offsetof(struct btrfs_chunk, stripe)
 
@@ -42,7 +37,7 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
 {
 	struct btrfs_chunk head;
 	struct chunk chunk = { .start = start };
-	u32 i;
+	size_t size;
 
 	if (len < CHUNK_HEAD)
 		return -1;
@@ -51,7 +46,8 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
 	chunk.stripe_len = le64toh(head.stripe_len);
 	chunk.type = le64toh(head.type);
 	chunk.nr = le16toh(head.num_stripes);
-	if (!chunk.nr || len < CHUNK_HEAD + chunk.nr * sizeof(struct btrfs_stripe))
+	size = chunk.nr * sizeof(*chunk.stripes);
+	if (!chunk.nr || len < CHUNK_HEAD + size)
 		return -1;
 	if (!chunk.length || start + chunk.length < start || chunk.stripe_len < 4096 ||
 	    chunk.stripe_len & (chunk.stripe_len - 1))
@@ -59,43 +55,32 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
 	if (chunks->n && start < chunks->v[chunks->n - 1].start + chunks->v[chunks->n - 1].length)
 		return -1;
 	chunk.copies = copies_of(chunk.type, chunk.nr, le16toh(head.sub_stripes));
-	chunk.stripes = calloc(chunk.nr, sizeof(*chunk.stripes));
+	chunk.stripes = malloc(size);
 	if (!chunk.stripes)
 		return -1;
-	for (i = 0; i < chunk.nr; i++) {
-		const u8 *stripe = item + CHUNK_HEAD + i * sizeof(struct btrfs_stripe);
-
-		chunk.stripes[i].devid = get_u64(stripe);
-		chunk.stripes[i].offset = get_u64(stripe + 8);
-	}
+	memcpy(chunk.stripes, item + CHUNK_HEAD, size);
 	*append(chunks) = chunk;
 	return 0;
 }
 
-static const struct chunk *chunk_of(const struct chunks *chunks, u64 logical)
+/* Whether an address lies before, in or behind a chunk. */
+static int by_address(const void *address, const void *element)
 {
-	size_t low = 0, high = chunks->n;
+	const struct chunk *chunk = element;
+	u64 logical = *(const u64 *)address;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (chunks->v[middle].start <= logical)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || logical - chunks->v[low - 1].start >= chunks->v[low - 1].length)
-		return NULL;
-	return &chunks->v[low - 1];
+	return logical < chunk->start ? -1 : logical - chunk->start >= chunk->length;
 }
 
 u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
 	       u64 *physical)
 {
-	const struct chunk *chunk = chunk_of(chunks, logical);
+	const struct chunk *chunk = NULL;
 	u64 offset;
 	u32 stripe = copy;
 
+	if (chunks->n)
+		chunk = bsearch(&logical, chunks->v, chunks->n, sizeof(*chunk), by_address);
 	if (!chunk || copy >= chunk->copies)
 		return 0;
 	offset = logical - chunk->start;
@@ -110,8 +95,8 @@ u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 
 		stripe = number % columns * chunk->copies + copy;
 		offset = number / columns * chunk->stripe_len + within;
 	}
-	*devid = chunk->stripes[stripe].devid;
-	*physical = chunk->stripes[stripe].offset + offset;
+	*devid = le64toh(chunk->stripes[stripe].devid);
+	*physical = le64toh(chunk->stripes[stripe].offset) + offset;
 	return *physical < offset || *physical > (u64)INT64_MAX - len ? 0 : chunk->copies;
 }
 

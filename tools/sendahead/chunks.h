@@ -7,11 +7,6 @@
 
 #include "util.h"
 
-struct stripe {
-	u64 devid;
-	u64 offset;
-};
-
 struct chunk {
 	u64 start;
 	u64 length;
@@ -19,7 +14,7 @@ struct chunk {
 	u64 stripe_len;
 	u32 nr;			/* of stripes */
 	u32 copies;		/* of each byte, 0: of a profile that is not known here */
-	struct stripe *stripes;
+	struct btrfs_stripe *stripes;	/* as on the disk */
 };
 
 /* Sorted by start. */

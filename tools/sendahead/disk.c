@@ -103,24 +103,20 @@ void disk_open(struct disk *disk, int fd)
 	open_devices(disk, &info);
 }
 
-static const struct device *device_of(const struct disk *disk, u64 devid)
+/* Of @len bytes in one of the copies. Return: how many copies there are, 0 if that is not known. */
+static u32 copy_place(const struct disk *disk, u64 logical, u32 len, u32 copy, u64 *order)
 {
-	size_t i;
+	u64 devid, physical;
+	u32 copies = chunks_map(&disk->chunks, logical, len, copy, &devid, &physical);
 
-	for (i = 0; i < disk->nr_devices; i++)
-		if (disk->devices[i].devid == devid)
-			return &disk->devices[i];
-	return NULL;
+	if (copies)
+		*order = devid << 48 | (physical >> 12 & ((1ULL << 48) - 1));
+	return copies;
 }
 
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
 {
-	u64 devid, physical;
-
-	if (!chunks_map(&disk->chunks, logical, 1, 0, &devid, &physical))
-		return -1;
-	*order = devid << 48 | (physical >> 12 & ((1ULL << 48) - 1));
-	return 0;
+	return copy_place(disk, logical, 1, 0, order) ? 0 : -1;
 }
 
 /* Nodes of late: all windows come by those of the extent tree, and of other trees. */
@@ -164,9 +160,12 @@ static void keep(const struct node *node)
 
 int disk_fd(const struct disk *disk, u64 order)
 {
-	const struct device *device = device_of(disk, order >> 48);
+	size_t i;
 
-	return device ? device->fd : -1;
+	for (i = 0; i < disk->nr_devices; i++)
+		if (disk->devices[i].devid == order >> 48)
+			return disk->devices[i].fd;
+	return -1;
 }
 
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)
@@ -180,19 +179,14 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 {
 	struct node *node = find_kept(want);
 	u32 copy, copies = 1;
-	u64 devid, physical;
 	void *block;
+	u64 order;
 
 	if (node || posix_memalign(&block, 4096, disk->nodesize))
 		return node;
 	for (copy = 0; copy < copies && !node; copy++) {
-		const struct device *device;
-
-		copies = chunks_map(&disk->chunks, want->bytenr, disk->nodesize, copy, &devid,
-				    &physical);
-		device = copies ? device_of(disk, devid) : NULL;
-		if (device && device->fd >= 0 &&
-		    pread(device->fd, block, disk->nodesize, physical) == disk->nodesize)
+		copies = copy_place(disk, want->bytenr, disk->nodesize, copy, &order);
+		if (copies && !disk_read(disk, order, block, disk->nodesize))
 			node = node_parse(block, disk->nodesize, disk->fsid, want);
 	}
 	free(block);

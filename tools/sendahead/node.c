@@ -2,7 +2,6 @@
 /*
  * Nodes of btrfs trees as they lie on the disk. Nothing there is trusted.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <linux/btrfs_tree.h>
 
@@ -18,9 +17,8 @@
 #define POINTER_SIZE 33
 
 static u32 crc_table[256];
-static pthread_once_t crc_once = PTHREAD_ONCE_INIT;
 
-static void crc_fill(void)
+static __attribute__((constructor)) void crc_fill(void)
 {
 	u32 i, bit;
 
@@ -37,7 +35,6 @@ u32 crc32c(u32 crc, const void *data, size_t len)
 {
 	const u8 *p = data;
 
-	pthread_once(&crc_once, crc_fill);
 	while (len--)
 		crc = crc >> 8 ^ crc_table[(crc ^ *p++) & 255];
 	return crc;
