@@ -35,8 +35,10 @@ struct queue *queue_init(u64 bytes)
 	queue->memory = map((size_t)queue->chunks * QUEUE_CHUNK);
 	if (!queue->memory)
 		return NULL;
-	for (i = 0; i < queue->chunks; i++)
-		queue->free[queue->nr_free++] = queue->chunks - 1 - i;
+	/* the first piece has the first one */
+	queue->last = 1;
+	for (i = 1; i < queue->chunks; i++)
+		queue->free[queue->nr_free++] = queue->chunks - i;
 	return queue;
 }
 
@@ -52,34 +54,29 @@ static u8 *memory_of(const struct queue *queue, const struct piece *piece)
 
 u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 {
-	struct piece *piece = NULL;
-	u8 *from = NULL, *to;
+	struct piece *piece = piece_of(queue, queue->last - 1);
+	u8 *from = memory_of(queue, piece) + piece->used, *to;
+	int empty = queue->begin == queue->end;
 
-	if (queue->last != queue->first) {
-		piece = piece_of(queue, queue->last - 1);
-		from = memory_of(queue, piece) + piece->used;
-		*room = QUEUE_CHUNK - piece->used;
-		if (*room >= held + LEAST)
-			return from;
-	}
-	if (!piece || queue->begin != queue->end) {
-		if (!queue->nr_free)
-			return NULL;
+	*room = QUEUE_CHUNK - piece->used;
+	if (*room >= held + LEAST)
+		return from;
+	if (empty) {
+		/* the last chunk begins again */
+		queue->kept = queue->end;
+	} else if (queue->nr_free) {
 		piece = piece_of(queue, queue->last);
 		piece->chunk = queue->free[--queue->nr_free];
 		/* all of its pages at once; before Linux 5.14 as each is written to */
 		madvise(memory_of(queue, piece), QUEUE_CHUNK, MADV_POPULATE_WRITE);
+	} else {
+		return NULL;
 	}
-	/* with nothing in it, the last chunk begins again */
-	if (queue->begin == queue->end)
-		queue->kept = queue->end;
 	piece->used = 0;
 	piece->at = queue->end;
-	if (queue->last == queue->first || queue->begin != queue->end)
-		queue->last++;
+	queue->last += !empty;
 	to = memory_of(queue, piece);
-	if (held)
-		memmove(to, from, held);
+	memmove(to, from, held);
 	*room = QUEUE_CHUNK;
 	return to;
 }
@@ -95,7 +92,7 @@ const u8 *queue_first(const struct queue *queue, size_t *n)
 	const struct piece *piece = piece_of(queue, queue->first);
 	size_t done = queue->begin - piece->at;
 
-	*n = queue->first == queue->last ? 0 : piece->used - done;
+	*n = piece->used - done;
 	return memory_of(queue, piece) + done;
 }
 

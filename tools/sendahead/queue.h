@@ -25,7 +25,7 @@ struct queue {
 	u32 chunks;
 	u32 nr_free;
 	u32 free[QUEUE_CHUNKS];		/* the one used last is taken first */
-	atomic_uint first, last;	/* of the pieces, counted on and on */
+	atomic_uint first, last;	/* of the pieces, counted on and on: there is always one */
 	struct piece pieces[QUEUE_CHUNKS];
 	/* places in the stream: where the memory is not used again, what is not taken */
 	atomic_ullong kept, begin, end;
