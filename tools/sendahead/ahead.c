@@ -726,7 +726,7 @@ static void read_subvolume(struct ahead *ahead)
 	ahead->sweep.place = ahead->place;
 	ahead->sweep.threads = ahead->threads;
 	ahead->sweep.subvolume = ahead->subvolume;
-	ahead->data.stats = &ahead->place->stats;
+	ahead->data.place = ahead->place;
 	ahead->data.tree = ahead->root.id;
 	ahead->data.subvolume = ahead->subvolume;
 	find_node(ahead, &ahead->root);
@@ -739,8 +739,7 @@ static void read_subvolume(struct ahead *ahead)
 	read_tree(ahead);
 	/* what has been read and is not sent yet */
 	place_wait(ahead->subvolume, NONE, 0);
-	if (!ahead->place->alone)
-		data_drop(&ahead->data, 1);
+	data_drop(&ahead->data);
 	ahead->data.drops.n = 0;
 	walk_free(&ahead->tree);
 	walk_free(&ahead->parent_tree);

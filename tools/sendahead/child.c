@@ -63,7 +63,7 @@ static int look(const u8 *p, size_t n)
 {
 	stream_bytes += n;
 	if (stream_feed(&stream, p, n)) {
-		place_tell_lost();
+		place_tell_over();
 		return 0;
 	}
 	place_tell(&stream.told, stream_bytes);
@@ -154,7 +154,7 @@ static int hand_through(int from, int to)
 	if (looking && fcntl(copy[1], F_SETPIPE_SZ, size) < size)
 		size = fcntl(copy[1], F_GETPIPE_SZ);
 	if (!looking)
-		place_tell_lost();
+		place_tell_over();
 	for (;;) {
 		ssize_t n = looking ? tee(from, copy[1], size, 0) :
 				      read(from, buffer, sizeof(buffer));
@@ -163,7 +163,7 @@ static int hand_through(int from, int to)
 			continue;
 		if (n < 0 && looking) {
 			looking = 0;
-			place_tell_lost();
+			place_tell_over();
 			continue;
 		}
 		if (n <= 0)
@@ -358,7 +358,7 @@ int child_run(const struct options *options, int follow)
 		if (file >= 0 && at >= 0)
 			look_at_file(file, at, child);
 		else
-			place_tell_lost();
+			place_tell_over();
 	}
 	status = child_end();
 	return error ? end_of_writer(status, error, sigpipe == SIG_IGN) : status;

@@ -35,11 +35,6 @@ struct piece {
 	u8 ours;			/* nothing of it was in memory before */
 };
 
-struct drop {
-	u64 ino, offset, length;
-	u64 position;			/* of its end in the stream */
-};
-
 struct batch {
 	struct data *data;
 	struct piece *v;
@@ -93,7 +88,7 @@ static int read_piece(struct data *data, int fd, struct piece *piece)
 	if (courtesy_most() != UINT32_MAX)
 		end = end > NEAR ? end - NEAR : 0;
 	if (place_passed(data->subvolume, end, 0)) {
-		data->stats->data_passed_bytes += piece->length;
+		data->place->stats.data_passed_bytes += piece->length;
 		return 0;
 	}
 	cached = pages_cached(fd, piece->offset, piece->length);
@@ -101,7 +96,7 @@ static int read_piece(struct data *data, int fd, struct piece *piece)
 	    posix_fadvise(fd, piece->offset, piece->length, POSIX_FADV_WILLNEED))
 		return 0;
 	piece->ours = !cached;
-	data->stats->data_bytes += piece->length;
+	data->place->stats.data_bytes += piece->length;
 	return 1;
 }
 
@@ -120,7 +115,7 @@ static void read_pieces(struct batch *batch, struct piece *first, size_t n)
 			continue;
 		*this = open_inode(batch->data, piece->ino);
 		if (*this < 0) {
-			batch->data->stats->files_failed++;
+			batch->data->place->stats.files_failed++;
 		} else if (!read_piece(batch->data, *this, piece)) {
 			close(*this);
 			*this = -1;
@@ -214,11 +209,8 @@ static void read_batch(struct batch *batch)
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];
 
-		if (!piece->ours)
-			continue;
-		*append(&data->drops) = (struct drop) {
-			piece->ino, piece->offset, piece->length, piece->position + piece->length
-		};
+		if (piece->ours)
+			*append(&data->drops) = *piece;
 	}
 }
 
@@ -229,7 +221,7 @@ static void read_batch(struct batch *batch)
  */
 static int is_slow_reader(const struct data *data)
 {
-	u64 waited = place_waited() - data->before.waited, sent = place_sent();
+	u64 waited = data->place->waited - data->before.waited, sent = data->place->stream_bytes;
 
 	return waited > (now_ns() - data->before.time) / 8 ||
 		(sent && courtesy_pipeline() - data->before.pipeline > (int64_t)sent / 4);
@@ -248,7 +240,7 @@ static u64 batch_bytes(struct data *data, u64 left)
 		bytes = LEAST_BATCH;
 	if (!data->batches++) {
 		data->before.time = now_ns();
-		data->before.waited = place_waited();
+		data->before.waited = data->place->waited;
 		data->before.pipeline = courtesy_pipeline();
 	}
 	if (bytes >= most || (data->batches > 2 && !is_slow_reader(data)))
@@ -280,7 +272,7 @@ void data_read(struct data *data, const struct extent *v, size_t n)
 		}
 		if (place_wait(data->subvolume, to > data->window ? to - data->window : 0, 0))
 			i = n;
-		data_drop(data, 0);
+		data_drop(data);
 		if (i < n || !place_over())
 			read_batch(&batch);
 		free(batch.v);
@@ -288,17 +280,18 @@ void data_read(struct data *data, const struct extent *v, size_t n)
 	}
 }
 
-void data_drop(struct data *data, int all)
+void data_drop(struct data *data)
 {
 	u64 page = sysconf(_SC_PAGESIZE), ino = 0;
 	size_t i;
 	int fd = -1;
 
 	for (i = 0; i < data->drops.n; i++) {
-		const struct drop *drop = &data->drops.v[i];
+		const struct piece *drop = &data->drops.v[i];
 		u64 end = (drop->offset + drop->length + page - 1) / page * page;
 
-		if (!all && !place_passed(data->subvolume, drop->position, 0))
+		if (!place_over() &&
+		    !place_passed(data->subvolume, drop->position + drop->length, 0))
 			break;
 		if (fd < 0 || drop->ino != ino) {
 			if (fd >= 0)
@@ -308,7 +301,7 @@ void data_drop(struct data *data, int all)
 		}
 		if (fd >= 0 &&
 		    !posix_fadvise(fd, drop->offset, end - drop->offset, POSIX_FADV_DONTNEED))
-			data->stats->dropped_bytes += drop->length;
+			data->place->stats.dropped_bytes += drop->length;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -9,11 +9,11 @@
 #include "extents.h"
 #include "place.h"
 
-struct drop;
+struct piece;
 
 struct data {
 	const struct disk *disk;
-	struct stats *stats;
+	struct place *place;	/* where it is counted */
 	u32 subvolume;		/* its number in the stream */
 	u64 tree;
 	u64 window;		/* bytes ahead of the send */
@@ -24,7 +24,7 @@ struct data {
 	} before;		/* the first */
 	u32 threads;
 	struct {
-		struct drop *v;
+		struct piece *v;
 		size_t n, room;
 	} drops;		/* read, and to be dropped, in the order of the stream */
 };
@@ -39,7 +39,7 @@ struct data {
  */
 void data_read(struct data *data, const struct extent *v, size_t n);
 
-/* Drop what the send has passed, or all of it. */
-void data_drop(struct data *data, int all);
+/* Drop what the send has passed, all of it once it is over. */
+void data_drop(struct data *data);
 
 #endif

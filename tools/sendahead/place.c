@@ -13,16 +13,18 @@
 
 #include "place.h"
 
-static struct place *place;
+/* Where nothing is shared, what is told is for nobody. */
+static struct place unshared, *place = &unshared;
 
 struct place *place_init(void)
 {
 	void *memory = mmap(NULL, sizeof(*place), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	place = memory == MAP_FAILED ? NULL : memory;
-	if (place)
-		atomic_init(&place->awaited_data, NONE);
+	if (memory == MAP_FAILED)
+		return NULL;
+	place = memory;
+	atomic_init(&place->awaited_data, NONE);
 	return place;
 }
 
@@ -54,30 +56,12 @@ void place_tell(const struct told *told, u64 bytes)
 
 void place_tell_waited(u64 ns)
 {
-	if (place)
-		atomic_fetch_add(&place->waited, ns);
-}
-
-u64 place_waited(void)
-{
-	return atomic_load(&place->waited);
-}
-
-u64 place_sent(void)
-{
-	return atomic_load(&place->stream_bytes);
+	atomic_fetch_add(&place->waited, ns);
 }
 
 void place_tell_sender(pid_t pid)
 {
-	if (place)
-		atomic_store(&place->sender, pid);
-}
-
-void place_tell_lost(void)
-{
-	atomic_store(&place->lost, 1);
-	wake();
+	atomic_store(&place->sender, pid);
 }
 
 void place_tell_over(void)
@@ -98,7 +82,7 @@ void place_pause(u64 ns)
 
 int place_over(void)
 {
-	return atomic_load(&place->over) || atomic_load(&place->lost);
+	return atomic_load(&place->over);
 }
 
 int place_passed(u32 subvolume, u64 data, u64 ino)

@@ -31,8 +31,7 @@ struct place {
 	atomic_ullong data, ino, stream_bytes;
 	atomic_ullong awaited_data, awaited_ino;	/* as for place_wait(); NONE and 0: nothing */
 	atomic_ullong waited;	/* nanoseconds, for whoever takes the stream */
-	atomic_uint lost;	/* the stream cannot be followed */
-	atomic_uint over;	/* it has ended */
+	atomic_uint over;	/* the stream has ended, or cannot be followed */
 	atomic_int sender;	/* the process that sends */
 	atomic_uint alone;	/* there is none: nothing waits for it, or is behind it */
 	/* Of the subvolume that has begun last. */
@@ -45,16 +44,12 @@ struct place *place_init(void);
 
 /* Tell what the stream says, which has @bytes by now. */
 void place_tell(const struct told *told, u64 bytes);
-void place_tell_lost(void);
 /* So many nanoseconds passed until the next bytes were taken. */
 void place_tell_waited(u64 ns);
 /* Which process sends. */
 void place_tell_sender(pid_t pid);
+/* It has ended, or cannot be followed. */
 void place_tell_over(void);
-
-/* So many nanoseconds in all, and bytes in the stream. */
-u64 place_waited(void);
-u64 place_sent(void);
 
 /* Is it of no use to go on? */
 int place_over(void);
