@@ -32,7 +32,7 @@
 
 struct root {
 	int fd;
-	u64 id, generation;
+	u64 id;
 	struct pointer node;
 	u8 uuid[16], received_uuid[16];
 };
@@ -54,8 +54,6 @@ struct ahead {
 	u32 subvolume;			/* number in the stream, from 1 */
 	struct root root, parent;
 	int has_parent;
-	u32 threads;
-	size_t most;			/* leaves of a window */
 	struct walk tree, parent_tree;
 	struct leaves leaves;		/* of the window, in the order of keys */
 	struct leaves pending;		/* of the parent: not all that lies in them is known */
@@ -63,15 +61,10 @@ struct ahead {
 	struct keys keys;		/* of items that the send looks up */
 	struct keys names;		/* of directory items that it looks up */
 	struct keys blocks;		/* of items of blocks that references lead to */
-	struct {
-		struct ref *v;
-		size_t n, room;
-	} refs;
+	struct refs refs;
 	struct extents extents, parent_extents;
 	struct extents queue;		/* of the window, not inline, in the stream */
-	u64 nodes;			/* read of other trees */
 	u64 position;			/* data in the stream before what comes next */
-	u64 collected;			/* leaves before what comes next */
 	struct data data;
 	/* of late */
 	u64 seen[SEEN];			/* extents: what comes again is cloned */
@@ -90,7 +83,6 @@ static int open_root(struct root *root, const char *path)
 	if (root->fd < 0 || ioctl(root->fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
 		return -1;
 	root->id = info.treeid;
-	root->generation = info.generation;
 	memcpy(root->uuid, info.uuid, sizeof(root->uuid));
 	memcpy(root->received_uuid, info.received_uuid, sizeof(root->received_uuid));
 	return 0;
@@ -239,7 +231,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 
 	qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
 	if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
-		walk_init(&walk, &ahead->disk, &root, ahead->threads);
+		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
 		for (i = 0; i < keys->n && !place_over(); i++) {
 			if (key_cmp(&keys->v[i], &leaf.end) < 0)
@@ -250,7 +242,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 			if (paths)
 				add_path(ahead, &walk, &leaf);
 		}
-		ahead->nodes += walk.nodes;
+		ahead->place->stats.nodes += walk.nodes;
 		walk_free(&walk);
 	}
 	keys->n = 0;
@@ -473,24 +465,21 @@ static void want_csums(struct ahead *ahead, size_t from, size_t to)
 static void find_refs(struct ahead *ahead, size_t from, size_t to)
 {
 	int all = ahead->has_parent || ahead->options->nr_clones;
-	struct ref refs[REFS_MAX];
 	struct items items = { .size = 4096 };
-	u64 count;
 	size_t i;
 
 	ahead->refs.n = 0;
 	for (i = from; i < to && !place_over(); i++) {
 		struct key key = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
+		size_t before = ahead->refs.n;
 		struct item item;
-		u32 j, n;
+		u64 count;
 
 		if (!search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &items, &item))
 			continue;
-		n = extents_refs(&item, refs, &count);
+		count = extents_refs(&item, &ahead->refs);
 		if (count > REFS_FOLLOWED || (!all && count < 2))
-			continue;
-		for (j = 0; j < n; j++)
-			*append(&ahead->refs) = refs[j];
+			ahead->refs.n = before;
 	}
 	items_free(&items);
 }
@@ -517,7 +506,7 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 
 	if (disk_root(&ahead->disk, tree, &root))
 		return;
-	walk_init(&walk, &ahead->disk, &root, ahead->threads);
+	walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 	walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->leaves.n / 64);
 	while (!place_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
 		struct ref ref = { .parent = leaf.at.bytenr };
@@ -528,7 +517,7 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 		}
 		key = leaf.end;
 	}
-	ahead->nodes += walk.nodes;
+	ahead->place->stats.nodes += walk.nodes;
 	walk_free(&walk);
 }
 
@@ -628,7 +617,7 @@ static int collect(struct ahead *ahead, size_t most)
 /* Leaves of the next window, where so many have told of so much data. */
 static size_t next_size(const struct ahead *ahead, u64 size, u64 data)
 {
-	size_t most = ahead->most;
+	size_t most = ahead->data.window / 2 / ahead->disk.nodesize;
 
 	if (data / ahead->data.window >= DATA_WINDOWS)
 		most = min_u64(most, size * DATA_WINDOWS / (data / ahead->data.window));
@@ -656,6 +645,7 @@ static void read_extents(struct ahead *ahead)
 
 static void read_tree(struct ahead *ahead)
 {
+	struct stats *stats = &ahead->place->stats;
 	u64 data = 0, ino = 0, used, blocks;
 	int goes_on = 1;
 	size_t size;
@@ -666,9 +656,9 @@ static void read_tree(struct ahead *ahead)
 		u64 from = ahead->position;
 
 		goes_on = collect(ahead, size);
-		atomic_fetch_add(&ahead->place->stats.windows, 1);
-		ahead->place->stats.nodes = ahead->tree.nodes + ahead->parent_tree.nodes +
-			ahead->nodes;
+		stats->windows++;
+		stats->nodes += ahead->tree.nodes + ahead->parent_tree.nodes;
+		ahead->tree.nodes = ahead->parent_tree.nodes = 0;
 		/* the window before the last one has been used up where the last begins */
 		if (place_wait(ahead->subvolume, data, ino))
 			break;
@@ -682,9 +672,9 @@ static void read_tree(struct ahead *ahead)
 		parse(ahead);
 		look_up(ahead);
 		settle(ahead);
-		ahead->place->stats.extents += ahead->queue.n;
-		ahead->place->stats.planned_leaves = ahead->collected += ahead->leaves.n;
-		ahead->place->stats.planned_bytes = ahead->position;
+		stats->extents += ahead->queue.n;
+		stats->planned_leaves += ahead->leaves.n;
+		stats->planned_bytes = ahead->position;
 		read_extents(ahead);
 		size = next_size(ahead, size, ahead->position - from);
 	}
@@ -700,14 +690,11 @@ static void set_limits(struct ahead *ahead)
 		window = min_u64(limits_memory() / 8, LIMIT);
 	if (window < LEAST)
 		window = LEAST;
-	ahead->most = window / 2 / ahead->disk.nodesize;
-	if (ahead->most < LEAST_LEAVES)
-		ahead->most = LEAST_LEAVES;
 	ahead->data.window = window;
-	ahead->threads = options->threads ? options->threads : THREADS;
+	ahead->sweep.threads = options->threads ? options->threads : THREADS;
 	ahead->data.threads = options->threads ? options->threads : THREADS_DATA;
 	stats->window_bytes = window;
-	stats->threads = ahead->threads;
+	stats->threads = ahead->sweep.threads;
 }
 
 static void read_subvolume(struct ahead *ahead)
@@ -721,26 +708,24 @@ static void read_subvolume(struct ahead *ahead)
 		set_limits(ahead);
 	}
 	ahead->disk.fd = ahead->root.fd;
-	ahead->position = ahead->collected = 0;
+	ahead->position = ahead->place->stats.planned_leaves = 0;
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
 	ahead->sweep.place = ahead->place;
-	ahead->sweep.threads = ahead->threads;
 	ahead->sweep.subvolume = ahead->subvolume;
 	ahead->data.place = ahead->place;
 	ahead->data.tree = ahead->root.id;
 	ahead->data.subvolume = ahead->subvolume;
 	find_node(ahead, &ahead->root);
-	walk_init(&ahead->tree, &ahead->disk, &ahead->root.node, ahead->threads);
+	walk_init(&ahead->tree, &ahead->disk, &ahead->root.node, ahead->sweep.threads);
 	if (ahead->has_parent) {
 		find_node(ahead, &ahead->parent);
 		walk_init(&ahead->parent_tree, &ahead->disk, &ahead->parent.node,
-			  ahead->threads);
+			  ahead->sweep.threads);
 	}
 	read_tree(ahead);
 	/* what has been read and is not sent yet */
 	place_wait(ahead->subvolume, NONE, 0);
 	data_drop(&ahead->data);
-	ahead->data.drops.n = 0;
 	walk_free(&ahead->tree);
 	walk_free(&ahead->parent_tree);
 	extents_free(&ahead->extents);

@@ -585,12 +585,11 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 {
 	struct look_up *extents = &estimate->look_ups[EXTENTS], *others = &estimate->look_ups[OTHERS];
 	struct gets found = { 0 };
-	struct ref refs[REFS_MAX], *keyed = NULL;
-	size_t i, j, n = 0, room = 0;
+	struct refs refs = { 0 };
 	double end = now() + TIME / 2;
 	struct item item;
-	u64 count;
 	u8 *block;
+	size_t i, j;
 
 	if (posix_memalign((void **)&block, 4096, estimate->disk.nodesize))
 		give_up("no memory");
@@ -600,36 +599,33 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 			continue;
 		for (j = 0; leaf_item(estimate, block, j, &item); j++) {
 			struct key key = { item.key.objectid, BTRFS_EXTENT_ITEM_KEY, 0 };
-			u32 nr = extents_refs(&item, refs, &count);
+			size_t before = refs.n;
+			u64 count = extents_refs(&item, &refs);
 
 			if (count > REFS_FOLLOWED || (count < 2 && !estimate->options->parent) ||
 			    !bsearch(&key, extents->keys, extents->n, sizeof(key), by_key))
-				continue;
-			while (nr--) {
-				if (!refs[nr].tree) {
-					add_leaf(estimate, &found, refs[nr].parent);
-					continue;
-				}
-				keyed = more(keyed, &room, n, sizeof(*keyed));
-				keyed[n++] = refs[nr];
-			}
+				refs.n = before;
 		}
 	}
 	part *= (double)i / leaves->n;
 	free(block);
-	qsort(keyed, n, sizeof(*keyed), by_tree);
-	for (i = 0; i < n; i++) {
-		const struct key *key = &keyed[i].key;
+	qsort(refs.v, refs.n, sizeof(*refs.v), by_tree);
+	for (i = 0; i < refs.n; i++) {
+		const struct ref *ref = &refs.v[i];
 
-		want_key(estimate, OTHERS, key->objectid, key->type,
-			 (int64_t)key->offset < 0 ? 0 : key->offset);
-		if (i + 1 < n && keyed[i + 1].tree == keyed[i].tree)
+		if (!ref->tree) {
+			add_leaf(estimate, &found, ref->parent);
 			continue;
-		others->tree = keyed[i].tree;
+		}
+		want_key(estimate, OTHERS, ref->key.objectid, ref->key.type,
+			 (int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
+		if (i + 1 < refs.n && ref[1].tree == ref->tree)
+			continue;
+		others->tree = ref->tree;
 		find_leaves(estimate, OTHERS, 1, &found);
 		others->n = 0;
 	}
-	free(keyed);
+	free(refs.v);
 	for (i = 0; i < found.n; i++)
 		want_key(estimate, BLOCKS, found.v[i].at.bytenr, BTRFS_METADATA_ITEM_KEY, 0);
 	count_leaves(estimate, &found, found.n / part);

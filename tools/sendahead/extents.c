@@ -69,17 +69,15 @@ void extents_take(struct extents *extents, const struct item *item)
 	*append(extents) = extent;
 }
 
-u32 extents_refs(const struct item *item, struct ref *refs, u64 *count)
+u64 extents_refs(const struct item *item, struct refs *refs)
 {
-	u32 n = 0, at = sizeof(struct btrfs_extent_item), size = 0;
+	u32 at = sizeof(struct btrfs_extent_item), size;
 
-	*count = 0;
 	if (item->key.type != BTRFS_EXTENT_ITEM_KEY || item->len < at ||
 	    !(get_u64(item->data + offsetof(struct btrfs_extent_item, flags)) &
 	      BTRFS_EXTENT_FLAG_DATA))
 		return 0;
-	*count = get_u64(item->data);
-	for (; at < item->len && n < REFS_MAX; at += size) {
+	for (; at < item->len; at += size) {
 		const u8 *p = item->data + at + 1;
 
 		/* the type, the reference, and how often that is */
@@ -88,14 +86,14 @@ u32 extents_refs(const struct item *item, struct ref *refs, u64 *count)
 		if (size > item->len - at)
 			break;
 		if (size == 29)
-			refs[n++] = (struct ref) {
+			*append(refs) = (struct ref) {
 				.tree = get_u64(p),
 				.key = { get_u64(p + 8), BTRFS_EXTENT_DATA_KEY, get_u64(p + 16) },
 			};
 		else if (size == 13)
-			refs[n++] = (struct ref) { .parent = get_u64(p) };
+			*append(refs) = (struct ref) { .parent = get_u64(p) };
 	}
-	return n;
+	return get_u64(item->data);
 }
 
 void extents_drop(struct extents *extents, size_t n)

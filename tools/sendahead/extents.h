@@ -47,17 +47,20 @@ struct ref {
 };
 
 #define REFS_FOLLOWED 1024	/* to an extent, by the kernel at most */
-#define REFS_MAX 64		/* that an extent's own item has room for */
+
+struct refs {
+	struct ref *v;
+	size_t n, room;
+};
 
 /**
  * extents_refs() - references to an extent
  * @item: the extent's item; not trusted
- * @refs: room for REFS_MAX
- * @count: set to the number of references that the item tells of, all in all
+ * @refs: gets those that it has room for
  *
- * Return: how many were found in the item
+ * Return: the number of references that the item tells of, all in all
  */
-u32 extents_refs(const struct item *item, struct ref *refs, u64 *count);
+u64 extents_refs(const struct item *item, struct refs *refs);
 
 /* Forget the first @n. */
 void extents_drop(struct extents *extents, size_t n);

@@ -103,9 +103,9 @@ void *more(void *array, size_t *room, size_t count, size_t size);
 /* The place of one more element at the end of a list: a struct with @v, their number @n, @room. */
 #define append(list) \
 ({ \
-	__typeof__(list) to = (list); \
-	to->v = more(to->v, &to->room, to->n, sizeof(*to->v)); \
-	&to->v[to->n++]; \
+	__typeof__(list) _list = (list); \
+	_list->v = more(_list->v, &_list->room, _list->n, sizeof(*_list->v)); \
+	&_list->v[_list->n++]; \
 })
 
 #endif

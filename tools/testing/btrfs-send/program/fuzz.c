@@ -96,6 +96,7 @@ static void fuzz_stream(const u8 *data, size_t size)
 static void fuzz_items(const u8 *data, size_t size)
 {
 	struct extents extents[2] = { 0 };
+	struct refs refs = { 0 };
 	size_t i, at = 0;
 	int tree;
 
@@ -107,11 +108,10 @@ static void fuzz_items(const u8 *data, size_t size)
 
 		memcpy(copy, data, part);
 		while (items_next(&items, &item)) {
-			struct ref refs[REFS_MAX];
-			u64 count;
-
 			extents_take(&extents[tree], &item);
-			if (extents_refs(&item, refs, &count) > REFS_MAX)
+			refs.n = 0;
+			extents_refs(&item, &refs);
+			if (refs.n > item.len / 13)
 				abort();
 		}
 		data += part;
@@ -128,6 +128,7 @@ static void fuzz_items(const u8 *data, size_t size)
 	extents_drop(&extents[0], extents[0].n / 2);
 	extents_free(&extents[0]);
 	extents_free(&extents[1]);
+	free(refs.v);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
