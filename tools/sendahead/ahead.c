@@ -74,18 +74,17 @@ struct ahead {
 
 #define CSUMS_STEP (1 << 20)		/* a leaf has the checksums of more than that */
 
-static int open_root(struct root *root, const char *path)
+static void open_root(struct root *root, const char *path)
 {
 	struct btrfs_ioctl_get_subvol_info_args info = { 0 };
 
 	memset(root, 0, sizeof(*root));
 	root->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root->fd < 0 || ioctl(root->fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
-		return -1;
+		give_up("%s is no subvolume that can be read: %m", path);
 	root->id = info.treeid;
 	memcpy(root->uuid, info.uuid, sizeof(root->uuid));
 	memcpy(root->received_uuid, info.received_uuid, sizeof(root->received_uuid));
-	return 0;
 }
 
 static int has_uuid(const struct root *root, const u8 *uuid)
@@ -94,7 +93,7 @@ static int has_uuid(const struct root *root, const u8 *uuid)
 }
 
 /* Which of the snapshots given the stream is based on. */
-static int find_parent(struct ahead *ahead, const u8 *uuid)
+static void find_parent(struct ahead *ahead, const u8 *uuid)
 {
 	const struct options *options = ahead->options;
 	size_t i;
@@ -106,39 +105,34 @@ static int find_parent(struct ahead *ahead, const u8 *uuid)
 			path = options->subvolumes[i - 1 - options->nr_clones];
 		else if (i)
 			path = options->clones[i - 1];
-		if (path && !open_root(&ahead->parent, path) && has_uuid(&ahead->parent, uuid))
-			return 0;
-		if (path && ahead->parent.fd >= 0)
-			close(ahead->parent.fd);
+		if (!path)
+			continue;
+		open_root(&ahead->parent, path);
+		if (has_uuid(&ahead->parent, uuid))
+			return;
+		close(ahead->parent.fd);
 	}
-	return -1;
+	give_up("the parent that the stream names is not known");
 }
 
 /* Of the subvolume and what it is compared with; waits for the stream where that is not known. */
 static void open_roots(struct ahead *ahead)
 {
 	const struct options *options = ahead->options;
-	const char *path = options->subvolumes[ahead->subvolume - 1];
 	struct told told;
 
-	if (open_root(&ahead->root, path))
-		give_up("%s is no subvolume that can be read: %m", path);
+	open_root(&ahead->root, options->subvolumes[ahead->subvolume - 1]);
 	ahead->has_parent = 0;
-	if (ahead->subvolume == 1 && (options->parent || !options->nr_clones)) {
-		if (!options->parent)
+	if (ahead->subvolume > 1 || (options->nr_clones && !options->parent)) {
+		if (place_told(ahead->subvolume, &told) || !told.snapshot)
 			return;
-		if (open_root(&ahead->parent, options->parent))
-			give_up("%s is no subvolume that can be read: %m", options->parent);
-		ahead->has_parent = 1;
+		find_parent(ahead, told.parent_uuid);
+	} else if (options->parent) {
+		open_root(&ahead->parent, options->parent);
+	} else {
 		return;
 	}
-	if (place_told(ahead->subvolume, &told))
-		return;
-	if (told.snapshot) {
-		if (find_parent(ahead, told.parent_uuid))
-			give_up("the parent that the stream names is not known");
-		ahead->has_parent = 1;
-	}
+	ahead->has_parent = 1;
 }
 
 static void find_node(struct ahead *ahead, struct root *root)
@@ -151,8 +145,7 @@ static void check_node(struct ahead *ahead, const struct root *root)
 {
 	struct pointer now;
 
-	if (disk_root(&ahead->disk, root->id, &now) || now.bytenr != root->node.bytenr ||
-	    now.generation != root->node.generation)
+	if (disk_root(&ahead->disk, root->id, &now) || !is_same(&now, &root->node))
 		give_up("tree %llu was moved, by a balance it seems",
 			(unsigned long long)root->id);
 }
@@ -542,8 +535,6 @@ static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
 		if (item.key.type == BTRFS_ROOT_ITEM_KEY &&
 		    (tree == BTRFS_FS_TREE_OBJECTID || tree >= BTRFS_FIRST_FREE_OBJECTID))
 			want_shared(ahead, tree, n, begin, &end);
-		if (tree == BTRFS_LAST_FREE_OBJECTID)
-			break;
 		search.min.objectid = tree + 1;
 	}
 	items_free(&items);
