@@ -55,7 +55,7 @@ struct coming {
 	int meanwhile;			/* leaves are read while nothing comes */
 	int swept;			/* no need to follow the stream */
 	char last[PATH_MAX];		/* the path before, or that of a file just made */
-	char **paths;			/* of the window */
+	char *paths[WINDOW + 1];	/* of the window: a command has up to two */
 	size_t nr_paths;
 	struct sampling looked_up;	/* paths */
 	struct sweep sweep;		/* leaves to be read */
@@ -372,9 +372,8 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS,
 				       .arg = &coming };
 	place->stats.threads = THREADS;
-	coming.paths = calloc(WINDOW + 1, sizeof(*coming.paths));
 	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!coming.paths || coming.fd < 0)
+	if (coming.fd < 0)
 		give_up("%s cannot be opened: %m", options->directory);
 	while (!place_over()) {
 		int there = next(&coming);

@@ -79,57 +79,50 @@ static u64 pages_cached(int fd, u64 offset, u64 length)
 	return n;
 }
 
-/* Return: whether there is something to wait for. */
-static int read_piece(struct data *data, int fd, struct piece *piece)
+/* Return: the file that it is waited for in, or -1. */
+static int ask_for(struct data *data, struct piece *piece)
 {
 	u64 page = sysconf(_SC_PAGESIZE), cached, end = piece->position + piece->length;
+	int fd;
 
 	/* with others at the disk the send may be as fast: both would read the same */
 	if (courtesy_most() != UINT32_MAX)
 		end = end > NEAR ? end - NEAR : 0;
 	if (place_passed(data->subvolume, end, 0)) {
 		data->place->stats.data_passed_bytes += piece->length;
-		return 0;
+		return -1;
+	}
+	fd = open_inode(data, piece->ino);
+	if (fd < 0) {
+		data->place->stats.files_failed++;
+		return -1;
 	}
 	cached = pages_cached(fd, piece->offset, piece->length);
 	if (cached >= (piece->length + page - 1) / page ||
-	    posix_fadvise(fd, piece->offset, piece->length, POSIX_FADV_WILLNEED))
-		return 0;
+	    posix_fadvise(fd, piece->offset, piece->length, POSIX_FADV_WILLNEED)) {
+		close(fd);
+		return -1;
+	}
 	piece->ours = !cached;
 	data->place->stats.data_bytes += piece->length;
-	return 1;
+	return fd;
 }
 
 /* Ask for all of some pieces, then wait for all of them. */
-static void read_pieces(struct batch *batch, struct piece *first, size_t n)
+static void read_pieces(struct data *data, struct piece *v, size_t n)
 {
-	struct piece *piece;
 	int fd[GROUP];
+	size_t i;
 	char byte;
 
-	for (piece = first; piece < first + n; piece++) {
-		int *this = &fd[piece - first];
-
-		*this = -1;
-		if (place_over())
+	for (i = 0; i < n; i++)
+		fd[i] = place_over() ? -1 : ask_for(data, &v[i]);
+	for (i = 0; i < n; i++) {
+		if (fd[i] < 0)
 			continue;
-		*this = open_inode(batch->data, piece->ino);
-		if (*this < 0) {
-			batch->data->place->stats.files_failed++;
-		} else if (!read_piece(batch->data, *this, piece)) {
-			close(*this);
-			*this = -1;
-		}
-	}
-	for (piece = first; piece < first + n; piece++) {
-		int this = fd[piece - first];
-
-		if (this < 0)
-			continue;
-		if (!place_over() &&
-		    pread(this, &byte, 1, piece->offset + piece->length - 1) != 1)
-			piece->ours = 0;
-		close(this);
+		if (!place_over() && pread(fd[i], &byte, 1, v[i].offset + v[i].length - 1) != 1)
+			v[i].ours = 0;
+		close(fd[i]);
 	}
 }
 
@@ -146,7 +139,7 @@ static void read_group(size_t i, void *arg)
 		for (n = 0; at + n < end && (!n || requests < most); n++)
 			requests += 1 + batch->v[at + n].length / (256 << 10);
 		courtesy_enter(i, requests);
-		read_pieces(batch, batch->v + at, n);
+		read_pieces(batch->data, batch->v + at, n);
 		courtesy_leave();
 	}
 }

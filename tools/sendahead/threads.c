@@ -46,14 +46,12 @@ static void *work(void *arg)
 		if (!job->reads && at >= FIRST && at % SAMPLE)
 			continue;
 		job->each(i, job->arg);
-		if (sampling && blocks_read() != before)
+		if (blocks_read() != before)
 			job->reads = 1;
 		/* the others are not to be made by one thread */
 		if (sampling && sampling->alone && job->reads)
 			break;
 	}
-	if (blocks_read() != before)
-		job->reads = 1;
 	return NULL;
 }
 
