@@ -51,6 +51,7 @@ struct ahead {
 	const struct options *options;
 	struct place *place;
 	struct disk disk;
+	struct items items;		/* for all searches here */
 	u32 subvolume;			/* number in the stream, from 1 */
 	struct root root, parent;
 	int has_parent;
@@ -98,7 +99,7 @@ static void find_parent(struct ahead *ahead, const u8 *uuid)
 	const struct options *options = ahead->options;
 	size_t i;
 
-	for (i = 0; i < 1 + options->nr_clones + ahead->subvolume - 1; i++) {
+	for (i = 0; i < options->nr_clones + ahead->subvolume; i++) {
 		const char *path = options->parent;
 
 		if (i > options->nr_clones)
@@ -135,10 +136,11 @@ static void open_roots(struct ahead *ahead)
 	ahead->has_parent = 1;
 }
 
-static void find_node(struct ahead *ahead, struct root *root)
+static void begin_walk(struct ahead *ahead, struct root *root, struct walk *walk)
 {
 	if (disk_root(&ahead->disk, root->id, &root->node))
 		give_up("the root of tree %llu cannot be found: %m", (unsigned long long)root->id);
+	walk_init(walk, &ahead->disk, &root->node, ahead->sweep.threads);
 }
 
 static void check_node(struct ahead *ahead, const struct root *root)
@@ -191,14 +193,9 @@ static void sweep_window(struct ahead *ahead)
 	sweep_run(&ahead->sweep);
 }
 
-static void want_key(struct ahead *ahead, u64 objectid, u8 type, u64 offset)
+static void add_key(struct keys *keys, u64 objectid, u8 type, u64 offset)
 {
-	*append(&ahead->keys) = (struct key) { objectid, type, offset };
-}
-
-static void add_block(struct ahead *ahead, u64 bytenr, int level)
-{
-	*append(&ahead->blocks) = (struct key) { bytenr, BTRFS_METADATA_ITEM_KEY, level };
+	*append(keys) = (struct key) { objectid, type, offset };
 }
 
 /* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
@@ -206,9 +203,10 @@ static void add_path(struct ahead *ahead, const struct walk *walk, const struct 
 {
 	int level;
 
-	add_block(ahead, leaf->at.bytenr, 0);
+	add_key(&ahead->blocks, leaf->at.bytenr, BTRFS_METADATA_ITEM_KEY, 0);
 	for (level = 1; level <= walk->root.level; level++)
-		add_block(ahead, walk->levels[level].node->at.bytenr, level);
+		add_key(&ahead->blocks, walk->levels[level].node->at.bytenr,
+			BTRFS_METADATA_ITEM_KEY, level);
 }
 
 /*
@@ -241,13 +239,11 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 	keys->n = 0;
 }
 
+/* By one, with what is borrowed for that. */
 static struct key key_before(struct key key)
 {
-	if (key.offset--)
-		return key;
-	if (key.type--)
-		return key;
-	key.objectid--;
+	if (!key.offset-- && !key.type--)
+		key.objectid--;
 	return key;
 }
 
@@ -262,21 +258,18 @@ static void take_names(struct ahead *ahead, const struct item *item)
 		length = get_u16(item->data + at + 8);
 		if (length > item->len - at - 10)
 			break;
-		*append(&ahead->names) = (struct key) {
-			item->key.offset, BTRFS_DIR_ITEM_KEY,
-			crc32c(~1u, item->data + at + 10, length)
-		};
+		add_key(&ahead->names, item->key.offset, BTRFS_DIR_ITEM_KEY,
+			crc32c(~1u, item->data + at + 10, length));
 	}
 }
 
-static void take_items(struct ahead *ahead, const struct search *search, struct items *items,
-		       struct extents *extents)
+static void take_items(struct ahead *ahead, const struct search *search, struct extents *extents)
 {
 	struct item item;
 
-	if (search_run(ahead->disk.fd, search, items))
+	if (search_run(ahead->disk.fd, search, &ahead->items))
 		return;
-	while (items_next(items, &item)) {
+	while (items_next(&ahead->items, &item)) {
 		extents_take(extents, &item);
 		if (ahead->has_parent && extents == &ahead->extents)
 			take_names(ahead, &item);
@@ -287,7 +280,6 @@ static void take_items(struct ahead *ahead, const struct search *search, struct 
 static void look_up(struct ahead *ahead)
 {
 	struct keys *names = &ahead->names;
-	struct items items = { .size = ahead->disk.nodesize };
 	int round;
 
 	for (round = 0; round < LEVELS_UP && names->n && !place_over(); round++) {
@@ -299,10 +291,10 @@ static void look_up(struct ahead *ahead)
 				names->v[n++] = names->v[i];
 		}
 		for (i = 0; i < n; i++)
-			want_key(ahead, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
+			add_key(&ahead->keys, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
 		want_leaves(ahead, ahead->root.id, &ahead->keys, 0);
 		for (i = 0; i < n; i++)
-			want_key(ahead, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
+			add_key(&ahead->keys, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
 		want_leaves(ahead, ahead->parent.id, &ahead->keys, 0);
 		sweep_run(&ahead->sweep);
 		names->n = 0;
@@ -311,12 +303,11 @@ static void look_up(struct ahead *ahead)
 			struct item item;
 
 			if (key.objectid != BTRFS_FIRST_FREE_OBJECTID &&
-			    search_first(ahead->disk.fd, ahead->root.id, key, &items, &item))
+			    search_first(ahead->disk.fd, ahead->root.id, key, &ahead->items, &item))
 				take_names(ahead, &item);
 		}
 	}
 	names->n = 0;
-	items_free(&items);
 }
 
 /*
@@ -325,7 +316,6 @@ static void look_up(struct ahead *ahead)
  */
 static void parse(struct ahead *ahead)
 {
-	struct items items = { .size = ahead->disk.nodesize * 4 };
 	size_t i;
 
 	for (i = 0; i < ahead->leaves.n && !place_over(); i++) {
@@ -341,14 +331,8 @@ static void parse(struct ahead *ahead)
 		if (leaf->parent)
 			*append(&ahead->pending) = *leaf;
 		else
-			take_items(ahead, &search, &items, &ahead->extents);
+			take_items(ahead, &search, &ahead->extents);
 	}
-	items_free(&items);
-}
-
-static struct key key_of(const struct extent *extent)
-{
-	return (struct key) { extent->ino, BTRFS_EXTENT_DATA_KEY, extent->offset };
 }
 
 /*
@@ -357,7 +341,7 @@ static struct key key_of(const struct extent *extent)
  */
 static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
 {
-	struct items items = { .size = ahead->disk.nodesize * 4 };
+	const struct extent *v = ahead->extents.v;
 	size_t i, a = 0, b, done = 0;
 
 	ahead->parent_extents.n = 0;
@@ -368,31 +352,21 @@ static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
 			.min_transid = leaf->at.generation,
 			.nr = UINT32_MAX,
 		};
-		struct key key;
 
 		if (key_cmp(&leaf->end, end) <= 0)
 			done = i + 1;
-		while (a < n && (key = key_of(&ahead->extents.v[a]),
-				 key_cmp(&key, &leaf->at.key) < 0))
+		while (a < n && key_cmp(&v[a].key, &leaf->at.key) < 0)
 			a++;
-		for (b = a; b < n; b++) {
-			key = key_of(&ahead->extents.v[b]);
-			if (key_cmp(&key, &leaf->end) >= 0)
-				break;
-			search.max = key;
-		}
+		for (b = a; b < n && key_cmp(&v[b].key, &leaf->end) < 0; b++)
+			search.max = v[b].key;
 		if (a == b)
 			continue;
-		search.min = (struct key) { ahead->extents.v[a].ino, BTRFS_EXTENT_DATA_KEY, 0 };
+		search.min = (struct key) { v[a].key.objectid, BTRFS_EXTENT_DATA_KEY, 0 };
 		if (key_cmp(&search.min, &leaf->at.key) < 0)
 			search.min = leaf->at.key;
-		take_items(ahead, &search, &items, &ahead->parent_extents);
+		take_items(ahead, &search, &ahead->parent_extents);
 	}
-	ahead->pending.n -= done;
-	if (done)
-		memmove(ahead->pending.v, ahead->pending.v + done,
-			ahead->pending.n * sizeof(*ahead->pending.v));
-	items_free(&items);
+	drop_first(&ahead->pending, done);
 }
 
 /* Is its data read by the send, past the metadata? */
@@ -411,16 +385,12 @@ static int is_read(struct ahead *ahead, const struct extent *extent)
 static void settle(struct ahead *ahead)
 {
 	struct key end = walk_key(&ahead->tree), other = walk_key(&ahead->parent_tree);
-	size_t i, n, at = 0;
+	size_t i, n = 0, at = 0;
 
 	if (key_cmp(&other, &end) < 0)
 		end = other;
-	for (n = 0; n < ahead->extents.n; n++) {
-		struct key key = key_of(&ahead->extents.v[n]);
-
-		if (key_cmp(&key, &end) >= 0)
-			break;
-	}
+	while (n < ahead->extents.n && key_cmp(&ahead->extents.v[n].key, &end) < 0)
+		n++;
 	parse_parent(ahead, n, &end);
 	ahead->queue.n = 0;
 	for (i = 0; i < n; i++) {
@@ -435,7 +405,7 @@ static void settle(struct ahead *ahead)
 		extent->read = is_read(ahead, extent);
 		*append(&ahead->queue) = *extent;
 	}
-	extents_drop(&ahead->extents, n);
+	drop_first(&ahead->extents, n);
 }
 
 /* The checksums of the data that is read. */
@@ -448,8 +418,8 @@ static void want_csums(struct ahead *ahead, size_t from, size_t to)
 		u64 at;
 
 		for (at = 0; extent->read && at < extent->disk_bytes; at += CSUMS_STEP)
-			want_key(ahead, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
-				 extent->disk + at);
+			add_key(&ahead->keys, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
+				extent->disk + at);
 	}
 	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, &ahead->keys, 0);
 }
@@ -458,7 +428,6 @@ static void want_csums(struct ahead *ahead, size_t from, size_t to)
 static void find_refs(struct ahead *ahead, size_t from, size_t to)
 {
 	int all = ahead->has_parent || ahead->options->nr_clones;
-	struct items items = { .size = 4096 };
 	size_t i;
 
 	ahead->refs.n = 0;
@@ -468,13 +437,13 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
 		struct item item;
 		u64 count;
 
-		if (!search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &items, &item))
+		if (!search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &ahead->items,
+				  &item))
 			continue;
 		count = extents_refs(&item, &ahead->refs);
 		if (count > REFS_FOLLOWED || (!all && count < 2))
 			ahead->refs.n = before;
 	}
-	items_free(&items);
 }
 
 static int by_tree(const void *a, const void *b)
@@ -516,20 +485,19 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 
 static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
 {
-	struct key begin = { ahead->queue.v[from].ino, 0, 0 };
-	struct key end = { ahead->queue.v[to - 1].ino, UINT8_MAX, NONE };
+	struct key begin = { ahead->queue.v[from].key.objectid, 0, 0 };
+	struct key end = { ahead->queue.v[to - 1].key.objectid, UINT8_MAX, NONE };
 	struct search search = {
 		.tree = BTRFS_ROOT_TREE_OBJECTID,
 		.min = { 0, BTRFS_ROOT_ITEM_KEY, 0 },
 		.max = { BTRFS_LAST_FREE_OBJECTID, BTRFS_ROOT_ITEM_KEY, NONE },
 		.nr = 1,
 	};
-	struct items items = { .size = 4096 };
 	struct item item;
 	u32 left = SUBVOLUMES;
 
-	while (left-- && !search_run(ahead->disk.fd, &search, &items) &&
-	       items_next(&items, &item)) {
+	while (left-- && !search_run(ahead->disk.fd, &search, &ahead->items) &&
+	       items_next(&ahead->items, &item)) {
 		u64 tree = item.key.objectid;
 
 		if (item.key.type == BTRFS_ROOT_ITEM_KEY &&
@@ -537,7 +505,6 @@ static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
 			want_shared(ahead, tree, n, begin, &end);
 		search.min.objectid = tree + 1;
 	}
-	items_free(&items);
 }
 
 /*
@@ -557,8 +524,8 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
 	for (i = shared; i < ahead->refs.n; i++) {
 		const struct ref *ref = &ahead->refs.v[i];
 
-		want_key(ahead, ref->key.objectid, ref->key.type,
-			 (int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
+		add_key(&ahead->keys, ref->key.objectid, ref->key.type,
+			(int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
 		if (i + 1 == ahead->refs.n || ref[1].tree != ref->tree)
 			want_leaves(ahead, ref->tree, &ahead->keys, 1);
 	}
@@ -574,7 +541,7 @@ static void sweep_extents(struct ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	for (i = from; i < to; i++)
-		want_key(ahead, ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
+		add_key(&ahead->keys, ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
 	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->keys, 0);
 	sweep_run(&ahead->sweep);
 	want_csums(ahead, from, to);
@@ -626,7 +593,7 @@ static void read_extents(struct ahead *ahead)
 
 		for (end = i; end < n && bytes / DATA_WINDOWS < ahead->data.window; end++)
 			bytes += v[end].length;
-		if (i && place_wait(ahead->subvolume, last->position, last->ino + 1))
+		if (i && place_wait(ahead->subvolume, last->position, last->key.objectid + 1))
 			break;
 		last = &v[i];
 		sweep_extents(ahead, i, end);
@@ -681,6 +648,7 @@ static void set_limits(struct ahead *ahead)
 		window = min_u64(limits_memory() / 8, LIMIT);
 	if (window < LEAST)
 		window = LEAST;
+	ahead->items.size = ahead->disk.nodesize * 4;
 	ahead->data.window = window;
 	ahead->sweep.threads = options->threads ? options->threads : THREADS;
 	ahead->data.threads = options->threads ? options->threads : THREADS_DATA;
@@ -706,13 +674,9 @@ static void read_subvolume(struct ahead *ahead)
 	ahead->data.place = ahead->place;
 	ahead->data.tree = ahead->root.id;
 	ahead->data.subvolume = ahead->subvolume;
-	find_node(ahead, &ahead->root);
-	walk_init(&ahead->tree, &ahead->disk, &ahead->root.node, ahead->sweep.threads);
-	if (ahead->has_parent) {
-		find_node(ahead, &ahead->parent);
-		walk_init(&ahead->parent_tree, &ahead->disk, &ahead->parent.node,
-			  ahead->sweep.threads);
-	}
+	begin_walk(ahead, &ahead->root, &ahead->tree);
+	if (ahead->has_parent)
+		begin_walk(ahead, &ahead->parent, &ahead->parent_tree);
 	read_tree(ahead);
 	/* what has been read and is not sent yet */
 	place_wait(ahead->subvolume, NONE, 0);

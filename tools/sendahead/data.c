@@ -29,9 +29,9 @@
 #endif
 
 struct piece {
-	u64 ino, offset, length;
-	u64 position;
+	u64 position;			/* in the stream */
 	u64 order;			/* on the disk */
+	u64 ino, offset, length;
 	u8 ours;			/* nothing of it was in memory before */
 };
 
@@ -144,18 +144,12 @@ static void read_group(size_t i, void *arg)
 	}
 }
 
-static int by_position(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return x->position < y->position ? -1 : x->position > y->position;
-}
-
+/* And those at the same place by their position. */
 static int by_order(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
 
-	return x->order < y->order ? -1 : x->order > y->order ? 1 : by_position(a, b);
+	return x->order < y->order ? -1 : x->order > y->order ? 1 : by_number(a, b);
 }
 
 /* Add the part of an extent from @at on. Return: how long that is. */
@@ -166,8 +160,8 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 	if (!extent->read || disk_place(batch->data->disk, extent->disk, &order))
 		return length;
 	*append(batch) = (struct piece) {
-		.ino = extent->ino,
-		.offset = extent->offset + at,
+		.ino = extent->key.objectid,
+		.offset = extent->key.offset + at,
 		.length = length,
 		.position = extent->position + at,
 		.order = order + (extent->compressed ? 0 : at >> 12),
@@ -198,7 +192,7 @@ static void read_batch(struct batch *batch)
 	qsort(batch->v, batch->n, sizeof(*batch->v), by_order);
 	group(batch);
 	parallel(data->threads, batch->first.n - 1, read_group, batch);
-	qsort(batch->v, batch->n, sizeof(*batch->v), by_position);
+	qsort(batch->v, batch->n, sizeof(*batch->v), by_number);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];
 
@@ -298,7 +292,5 @@ void data_drop(struct data *data)
 	}
 	if (fd >= 0)
 		close(fd);
-	data->drops.n -= i;
-	if (i)
-		memmove(data->drops.v, data->drops.v + i, data->drops.n * sizeof(*data->drops.v));
+	drop_first(&data->drops, i);
 }

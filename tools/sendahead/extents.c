@@ -33,7 +33,8 @@ static void take_inode(struct extents *extents, const struct item *item)
 void extents_take(struct extents *extents, const struct item *item)
 {
 	struct btrfs_file_extent_item file;
-	struct extent extent = { .ino = item->key.objectid, .offset = item->key.offset };
+	struct extent extent = { .key = item->key };
+	u64 offset = item->key.offset;
 	int known = extents->ino == item->key.objectid;
 
 	if (item->key.type == BTRFS_INODE_ITEM_KEY)
@@ -51,19 +52,19 @@ void extents_take(struct extents *extents, const struct item *item)
 		extent.bytes = le64toh(file.num_bytes);
 		extent.disk = extent.disk_extent = le64toh(file.disk_bytenr);
 		extent.disk_bytes = extent.compressed ? le64toh(file.disk_num_bytes) : extent.bytes;
-		extent.start = extent.offset - le64toh(file.offset);
+		extent.start = offset - le64toh(file.offset);
 		if (!extent.compressed)
 			extent.disk += extent.disk ? le64toh(file.offset) : 0;
 	}
 	/* no hole, no room for data to come, and nothing larger than there can be */
 	if (!extent.bytes || extent.bytes > EXTENT_MAX || extent.disk_bytes > EXTENT_MAX ||
-	    extent.offset > (u64)INT64_MAX - EXTENT_MAX ||
+	    offset > (u64)INT64_MAX - EXTENT_MAX ||
 	    (file.type == BTRFS_FILE_EXTENT_REG && !file.disk_bytenr))
 		return;
 	extent.length = extent.bytes;
 	if (known)
-		extent.length = extents->size > extent.offset ?
-			min_u64(extent.bytes, extents->size - extent.offset) : 0;
+		extent.length = extents->size > offset ?
+			min_u64(extent.bytes, extents->size - offset) : 0;
 	/* data inline that was written later has another generation before it */
 	extent.sum = sum_of(item->data, min_u64(item->len, sizeof(file))) ^ item->len;
 	*append(extents) = extent;
@@ -96,14 +97,6 @@ u64 extents_refs(const struct item *item, struct refs *refs)
 	return get_u64(item->data);
 }
 
-void extents_drop(struct extents *extents, size_t n)
-{
-	if (!n)
-		return;
-	extents->n -= n;
-	memmove(extents->v, extents->v + n, extents->n * sizeof(*extents->v));
-}
-
 void extents_free(struct extents *extents)
 {
 	free(extents->v);
@@ -112,26 +105,28 @@ void extents_free(struct extents *extents)
 
 int extents_changed(const struct extent *extent, const struct extents *parent, size_t *at)
 {
-	u64 covered = extent->offset, end = extent->offset + extent->bytes;
+	u64 ino = extent->key.objectid, offset = extent->key.offset;
+	u64 covered = offset, end = offset + extent->bytes;
+	const struct extent *old;
 	size_t i;
 
-	while (*at < parent->n &&
-	       (parent->v[*at].ino < extent->ino ||
-		(parent->v[*at].ino == extent->ino &&
-		 parent->v[*at].offset + parent->v[*at].bytes <= extent->offset)))
-		(*at)++;
+	for (; *at < parent->n; (*at)++) {
+		old = &parent->v[*at];
+		if (old->key.objectid > ino ||
+		    (old->key.objectid == ino && old->key.offset + old->bytes > offset))
+			break;
+	}
 	/* as the kernel: nothing to be sent where the parent refers to the same */
 	for (i = *at; i < parent->n; i++) {
-		const struct extent *old = &parent->v[i];
-
-		if (old->ino != extent->ino || old->offset > covered)
+		old = &parent->v[i];
+		if (old->key.objectid != ino || old->key.offset > covered)
 			break;
-		if (old->offset == extent->offset && old->sum == extent->sum)
+		if (old->key.offset == offset && old->sum == extent->sum)
 			return 0;
 		if (!extent->disk || !old->disk || old->start != extent->start ||
-		    old->disk - old->offset != extent->disk - extent->offset)
+		    old->disk - old->key.offset != extent->disk - offset)
 			break;
-		covered = old->offset + old->bytes;
+		covered = old->key.offset + old->bytes;
 		if (covered >= end)
 			return 0;
 	}

@@ -9,8 +9,7 @@
 
 /* A file extent item with data. */
 struct extent {
-	u64 ino;
-	u64 offset;		/* in the file */
+	struct key key;		/* the file, and where in it */
 	u64 bytes;		/* of the file */
 	u64 length;		/* of it in the stream: up to the end of the file */
 	u64 disk;		/* logical address of what the file refers to, 0: inline */
@@ -62,8 +61,6 @@ struct refs {
  */
 u64 extents_refs(const struct item *item, struct refs *refs);
 
-/* Forget the first @n. */
-void extents_drop(struct extents *extents, size_t n);
 void extents_free(struct extents *extents);
 
 /**

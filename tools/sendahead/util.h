@@ -108,4 +108,14 @@ void *more(void *array, size_t *room, size_t count, size_t size);
 	&_list->v[_list->n++]; \
 })
 
+/* Leave out the first elements of a list. */
+#define drop_first(list, count) \
+({ \
+	__typeof__(list) _list = (list); \
+	size_t _count = (count); \
+	_list->n -= _count; \
+	if (_count) \
+		memmove(_list->v, _list->v + _count, _list->n * sizeof(*_list->v)); \
+})
+
 #endif

@@ -125,7 +125,7 @@ static void fuzz_items(const u8 *data, size_t size)
 		extents_changed(&extents[0].v[i], &extents[1], &at);
 	if (at > extents[1].n)
 		abort();
-	extents_drop(&extents[0], extents[0].n / 2);
+	drop_first(&extents[0], extents[0].n / 2);
 	extents_free(&extents[0]);
 	extents_free(&extents[1]);
 	free(refs.v);
