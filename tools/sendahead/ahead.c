@@ -503,7 +503,8 @@ static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
 		if (item.key.type == BTRFS_ROOT_ITEM_KEY &&
 		    (tree == BTRFS_FS_TREE_OBJECTID || tree >= BTRFS_FIRST_FREE_OBJECTID))
 			want_shared(ahead, tree, n, begin, &end);
-		search.min.objectid = tree + 1;
+		/* what comes before the root item may be of the same number */
+		search.min.objectid = tree + (item.key.type >= BTRFS_ROOT_ITEM_KEY);
 	}
 }
 
