@@ -74,7 +74,6 @@ static int has_come(void *arg)
  */
 static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 {
-	int (*stop)(void *arg) = coming->sweep.stop;
 	size_t before = coming->sweep.n;
 	struct pointer root;
 	struct walk walk;
@@ -87,7 +86,7 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 	walk.ahead = min_u64(WALK_AHEAD, 1 + most / 64);
 	/* of a tree that is written meanwhile, some nodes may be gone */
 	while (n <= most && !place_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
-		if (stop && stop(coming)) {
+		if (coming->sweep.stop && has_come(coming)) {
 			n = 0;
 			break;
 		}
@@ -101,7 +100,7 @@ static u64 want_tree(struct coming *coming, u64 tree, u64 most)
 	return n;
 }
 
-/* Open the disk, once. Return: whether a head passes what lies between, and may as well read it. */
+/* Open the disk, once. Return: whether heads pass what lies between, and may as well read it. */
 static int has_heads(struct coming *coming)
 {
 	if (!coming->disk.nodesize) {
@@ -137,13 +136,6 @@ static void want_spaces(struct coming *coming)
 		want_tree(coming, others[i], min_u64(coming->leaves,
 						     coming->most - coming->sweep.n));
 	coming->spaces = 1;
-}
-
-static void read_all(struct coming *coming)
-{
-	want_spaces(coming);
-	sweep_run(&coming->sweep);
-	coming->swept = 1;
 }
 
 /*
@@ -192,11 +184,14 @@ static void look_up_all(struct coming *coming)
 		return;
 	if (many && !coming->leaves)
 		want_parent(coming);
-	if (many && coming->touched >= coming->leaves / DENSE)
-		read_all(coming);
-	else
+	if (many && coming->touched >= coming->leaves / DENSE) {
+		want_spaces(coming);
+		sweep_run(&coming->sweep);
+		coming->swept = 1;
+	} else {
 		parallel_unless_cached(THREADS, coming->nr_paths, look_up, coming,
 				       &coming->looked_up);
+	}
 	coming->place->stats.windows++;
 	for (i = 0; i < coming->nr_paths; i++)
 		free(coming->paths[i]);

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
 #include <sys/mman.h>

@@ -29,7 +29,7 @@ struct place {
 	atomic_uint changes;	/* a futex: something below is new */
 	atomic_uint begun;	/* as in struct told */
 	atomic_ullong data, ino, stream_bytes;
-	atomic_ullong awaited_data, awaited_ino;	/* as for place_wait(); NONE and 0: nothing */
+	atomic_ullong awaited_data, awaited_ino;	/* as for place_wait(); NONE, 0: nothing */
 	atomic_ullong waited;	/* nanoseconds, for whoever takes the stream */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */
 	atomic_int sender;	/* the process that sends */

@@ -181,9 +181,7 @@ int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf)
 			if (descend(walk, ours ? parent : tree))
 				return -1;
 		} else {
-			leaf->at = *at;
-			leaf->end = key_behind(walk);
-			leaf->parent = !ours;
+			*leaf = (struct leaf) { .at = *at, .end = key_behind(walk), .parent = !ours };
 			next(walk);
 			return 1;
 		}
@@ -204,9 +202,7 @@ int walk_seek(struct walk *walk, const struct key *key, struct leaf *leaf)
 			if (descend(walk, NULL))
 				return -1;
 		} else {
-			leaf->at = *at;
-			leaf->end = behind;
-			leaf->parent = 0;
+			*leaf = (struct leaf) { .at = *at, .end = behind };
 			return 1;
 		}
 	}
