@@ -289,9 +289,8 @@ static void overtaken(struct coming *coming)
 		give_up("the stream cannot be followed");
 	coming->at = queue_boundary(queue);
 	memcpy(parent, queue->parent, sizeof(parent));
-	if (begun == coming->begun || begun != queue->begun)
-		return;
-	subvolume_begins(coming, begun, queue->snapshot ? parent : NULL);
+	if (begun != coming->begun && begun == queue->begun)
+		subvolume_begins(coming, begun, queue->snapshot ? parent : NULL);
 }
 
 /* The next bytes of the stream, @n of them or what there is. Return: how many are there. */

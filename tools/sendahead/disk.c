@@ -45,7 +45,6 @@ static void read_chunks(struct disk *disk)
 
 static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_args *info)
 {
-	int readable = 0;
 	u64 devid;
 
 	disk->devices = calloc(info->num_devices, sizeof(*disk->devices));
@@ -53,26 +52,24 @@ static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_arg
 		give_up("no memory for %llu devices", (unsigned long long)info->num_devices);
 	for (devid = 0; devid <= info->max_id && disk->nr_devices < info->num_devices; devid++) {
 		struct btrfs_ioctl_dev_info_args args = { .devid = devid };
-		struct device *device = &disk->devices[disk->nr_devices];
 		unsigned short rotates;
 		struct stat stat;
+		int fd;
 
 		if (ioctl(disk->fd, BTRFS_IOC_DEV_INFO, &args))
 			continue;
-		disk->nr_devices++;
-		device->devid = devid;
 		args.path[sizeof(args.path) - 1] = 0;
-		device->fd = open((char *)args.path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
-		if (device->fd >= 0 && (fstat(device->fd, &stat) || !S_ISBLK(stat.st_mode))) {
-			close(device->fd);
-			device->fd = -1;
-		}
-		if (device->fd < 0)
+		fd = open((char *)args.path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
 			continue;
-		readable = 1;
-		disk->has_heads |= ioctl(device->fd, BLKROTATIONAL, &rotates) || rotates;
+		if (fstat(fd, &stat) || !S_ISBLK(stat.st_mode)) {
+			close(fd);
+			continue;
+		}
+		disk->devices[disk->nr_devices++] = (struct device) { devid, fd };
+		disk->has_heads |= ioctl(fd, BLKROTATIONAL, &rotates) || rotates;
 	}
-	if (!readable)
+	if (!disk->nr_devices)
 		give_up("no device of the file system can be opened: %m");
 }
 

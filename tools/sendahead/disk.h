@@ -10,7 +10,7 @@
 
 struct device {
 	u64 devid;
-	int fd;			/* of the block device, past the page cache, or -1 */
+	int fd;			/* of the block device, past the page cache */
 };
 
 struct disk {
@@ -18,7 +18,7 @@ struct disk {
 	u32 nodesize;
 	u8 fsid[16];		/* in the heads of blocks */
 	struct chunks chunks;
-	struct device *devices;
+	struct device *devices;	/* those that can be read */
 	size_t nr_devices;
 	int has_heads;		/* at least one of the devices, as the kernel says */
 };

@@ -53,8 +53,7 @@ void extents_take(struct extents *extents, const struct item *item)
 		extent.disk = extent.disk_extent = le64toh(file.disk_bytenr);
 		extent.disk_bytes = extent.compressed ? le64toh(file.disk_num_bytes) : extent.bytes;
 		extent.start = offset - le64toh(file.offset);
-		if (!extent.compressed)
-			extent.disk += extent.disk ? le64toh(file.offset) : 0;
+		extent.disk += extent.compressed ? 0 : le64toh(file.offset);
 	}
 	/* no hole, no room for data to come, and nothing larger than there can be */
 	if (!extent.bytes || extent.bytes > EXTENT_MAX || extent.disk_bytes > EXTENT_MAX ||
