@@ -220,8 +220,8 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 	struct walk walk;
 	size_t i;
 
-	qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
 	if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
+		qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
 		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
 		for (i = 0; i < keys->n && !place_over(); i++) {
@@ -517,7 +517,8 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
 	size_t i, shared = 0;
 
 	find_refs(ahead, from, to);
-	qsort(ahead->refs.v, ahead->refs.n, sizeof(*ahead->refs.v), by_tree);
+	if (ahead->refs.n)
+		qsort(ahead->refs.v, ahead->refs.n, sizeof(*ahead->refs.v), by_tree);
 	while (shared < ahead->refs.n && !ahead->refs.v[shared].tree)
 		shared++;
 	if (shared)
