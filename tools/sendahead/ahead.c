@@ -42,11 +42,6 @@ struct leaves {
 	size_t n, room;
 };
 
-struct keys {
-	struct key *v;
-	size_t n, room;
-};
-
 struct ahead {
 	const struct options *options;
 	struct place *place;
@@ -191,11 +186,6 @@ static void sweep_window(struct ahead *ahead)
 		     leaf->end.objectid == UINT64_MAX ? 0 : leaf->end.objectid + 1);
 	}
 	sweep_run(&ahead->sweep);
-}
-
-static void add_key(struct keys *keys, u64 objectid, u8 type, u64 offset)
-{
-	*append(keys) = (struct key) { objectid, type, offset };
 }
 
 /* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
@@ -446,15 +436,6 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
 	}
 }
 
-static int by_tree(const void *a, const void *b)
-{
-	const struct ref *x = a, *y = b;
-
-	if (x->tree != y->tree)
-		return x->tree < y->tree ? -1 : 1;
-	return x->parent < y->parent ? -1 : x->parent > y->parent;
-}
-
 /*
  * The leaves with these addresses, wherever a subvolume has them: other snapshots have
  * the same files under the same numbers, so only from @key on up to @end.
@@ -473,7 +454,7 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 	while (!place_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
 		struct ref ref = { .parent = leaf.at.bytenr };
 
-		if (bsearch(&ref, ahead->refs.v, n, sizeof(ref), by_tree)) {
+		if (bsearch(&ref, ahead->refs.v, n, sizeof(ref), ref_cmp)) {
 			want(ahead, tree, &leaf, 0);
 			add_path(ahead, &walk, &leaf);
 		}
@@ -518,7 +499,7 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
 
 	find_refs(ahead, from, to);
 	if (ahead->refs.n)
-		qsort(ahead->refs.v, ahead->refs.n, sizeof(*ahead->refs.v), by_tree);
+		qsort(ahead->refs.v, ahead->refs.n, sizeof(*ahead->refs.v), ref_cmp);
 	while (shared < ahead->refs.n && !ahead->refs.v[shared].tree)
 		shared++;
 	if (shared)

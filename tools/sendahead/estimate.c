@@ -72,11 +72,10 @@ struct tree {
 /* What the send looks up elsewhere for the sample. */
 struct look_up {
 	u64 tree;
-	struct key *keys;
-	size_t n, room;
+	struct keys keys;
 };
 
-enum { EXTENTS, OTHERS, BLOCKS, CSUMS, NAMES, LOOK_UPS };
+enum { EXTENTS, BLOCKS, CSUMS, NAMES, LOOK_UPS };
 
 struct estimate {
 	const struct options *options;
@@ -106,9 +105,10 @@ static double now(void)
 
 static struct get *add(struct gets *gets, u64 order, u64 bytes)
 {
-	gets->v = more(gets->v, &gets->room, gets->n, sizeof(*gets->v));
-	gets->v[gets->n] = (struct get) { .order = order, .bytes = bytes };
-	return &gets->v[gets->n++];
+	struct get *get = append(gets);
+
+	*get = (struct get) { .order = order, .bytes = bytes };
+	return get;
 }
 
 static void open_tree(struct estimate *estimate, int parent, const char *path)
@@ -175,13 +175,6 @@ static double jump(const struct estimate *estimate, double gap, double chance)
 		sqrt(fmin(gap / estimate->size, 1));
 }
 
-static int by_order(const void *a, const void *b)
-{
-	const struct get *x = a, *y = b;
-
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
 static struct get *sort(const struct gets *gets)
 {
 	struct get *sorted = calloc(gets->n + 1, sizeof(*sorted));
@@ -190,7 +183,7 @@ static struct get *sort(const struct gets *gets)
 		give_up("no memory");
 	if (gets->n)
 		memcpy(sorted, gets->v, gets->n * sizeof(*sorted));
-	qsort(sorted, gets->n, sizeof(*sorted), by_order);
+	qsort(sorted, gets->n, sizeof(*sorted), by_number);
 	return sorted;
 }
 
@@ -275,10 +268,7 @@ static double sorted_time(const struct estimate *estimate, const struct gets *ge
 
 static void want_key(struct estimate *estimate, int which, u64 objectid, u8 type, u64 offset)
 {
-	struct look_up *look_up = &estimate->look_ups[which];
-
-	look_up->keys = more(look_up->keys, &look_up->room, look_up->n, sizeof(*look_up->keys));
-	look_up->keys[look_up->n++] = (struct key) { objectid, type, offset };
+	add_key(&estimate->look_ups[which].keys, objectid, type, offset);
 }
 
 static void take_extent(struct estimate *estimate, const struct extent *extent)
@@ -421,47 +411,38 @@ static void take_sample(struct estimate *estimate)
 		give_up("no leaf of the sample is what it has to be");
 }
 
-static int by_key(const void *a, const void *b)
-{
-	return key_cmp(a, b);
-}
-
-/* Note a leaf, if it is neither noted nor read anyway. */
+/* Note a leaf, if it is not read anyway. */
 static void add_leaf(struct estimate *estimate, struct gets *found, u64 bytenr)
 {
 	struct get get = { 0 };
-	size_t i = found->n;
 
-	while (i--)
-		if (found->v[i].at.bytenr == bytenr)
-			return;
 	if (!disk_place(&estimate->disk, bytenr, &get.order) &&
-	    !bsearch(&get, estimate->by_order, estimate->leaves.n, sizeof(get), by_order))
+	    !bsearch(&get, estimate->by_order, estimate->leaves.n, sizeof(get), by_number))
 		add(found, get.order, estimate->disk.nodesize)->at.bytenr = bytenr;
 }
 
 /* The leaves that the sample needs. Return: how many all that is sent needs. */
-static double find_leaves(struct estimate *estimate, int which, double part, struct gets *found)
+static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys, double part,
+			  struct gets *found)
 {
-	struct look_up *look_up = &estimate->look_ups[which];
 	struct walk *walk = calloc(1, sizeof(*walk));
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	/* all that are not read anyway */
-	double all = which == NAMES ? -(double)estimate->trees[0].leaves : 0;
+	double all = tree == estimate->trees[0].id ? -(double)estimate->trees[0].leaves : 0;
 	size_t i;
 
 	if (!walk)
 		give_up("no memory");
-	if (!look_up->n || !look_up->tree || disk_root(&estimate->disk, look_up->tree, &root))
+	if (!keys->n || disk_root(&estimate->disk, tree, &root))
 		goto out;
-	qsort(look_up->keys, look_up->n, sizeof(*look_up->keys), by_key);
+	qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
 	walk_init(walk, &estimate->disk, &root, DEEP);
-	walk->ahead = min_u64(WALK_AHEAD, 1 + look_up->n / 64);
-	for (i = 0; i < look_up->n; i++) {
-		if (key_cmp(&look_up->keys[i], &leaf.end) < 0)
+	walk->ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
+	for (i = 0; i < keys->n; i++) {
+		if (key_cmp(&keys->v[i], &leaf.end) < 0)
 			continue;
-		if (walk_seek(walk, &look_up->keys[i], &leaf) <= 0)
+		if (walk_seek(walk, &keys->v[i], &leaf) <= 0)
 			break;
 		add_leaf(estimate, found, leaf.at.bytenr);
 	}
@@ -570,20 +551,14 @@ static void count_leaves(struct estimate *estimate, const struct gets *found, do
 	estimate->elsewhere += all;
 }
 
-static int by_tree(const void *a, const void *b)
-{
-	const struct ref *x = a, *y = b;
-
-	return x->tree < y->tree ? -1 : x->tree > y->tree;
-}
-
 /*
  * The leaves that references to the extents lead to: the send looks there for what it can clone.
  * @leaves tell of the extents of the sample, and are read as long as there is time.
  */
 static void take_refs(struct estimate *estimate, double part, const struct gets *leaves)
 {
-	struct look_up *extents = &estimate->look_ups[EXTENTS], *others = &estimate->look_ups[OTHERS];
+	const struct keys *extents = &estimate->look_ups[EXTENTS].keys;
+	struct keys others = { 0 };
 	struct gets found = { 0 };
 	struct refs refs = { 0 };
 	double end = now() + TIME / 2;
@@ -603,29 +578,30 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 			u64 count = extents_refs(&item, &refs);
 
 			if (count > REFS_FOLLOWED || (count < 2 && !estimate->options->parent) ||
-			    !bsearch(&key, extents->keys, extents->n, sizeof(key), by_key))
+			    !bsearch(&key, extents->v, extents->n, sizeof(key), key_cmp))
 				refs.n = before;
 		}
 	}
 	part *= (double)i / leaves->n;
 	free(block);
-	qsort(refs.v, refs.n, sizeof(*refs.v), by_tree);
+	qsort(refs.v, refs.n, sizeof(*refs.v), ref_cmp);
 	for (i = 0; i < refs.n; i++) {
 		const struct ref *ref = &refs.v[i];
 
 		if (!ref->tree) {
-			add_leaf(estimate, &found, ref->parent);
+			if (!i || ref[-1].parent != ref->parent)
+				add_leaf(estimate, &found, ref->parent);
 			continue;
 		}
-		want_key(estimate, OTHERS, ref->key.objectid, ref->key.type,
-			 (int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
+		add_key(&others, ref->key.objectid, ref->key.type,
+			(int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
 		if (i + 1 < refs.n && ref[1].tree == ref->tree)
 			continue;
-		others->tree = ref->tree;
-		find_leaves(estimate, OTHERS, 1, &found);
-		others->n = 0;
+		find_leaves(estimate, ref->tree, &others, 1, &found);
+		others.n = 0;
 	}
 	free(refs.v);
+	free(others.v);
 	for (i = 0; i < found.n; i++)
 		want_key(estimate, BLOCKS, found.v[i].at.bytenr, BTRFS_METADATA_ITEM_KEY, 0);
 	count_leaves(estimate, &found, found.n / part);
@@ -666,9 +642,11 @@ static void reckon(struct estimate *estimate)
 	sorted = sorted_time(estimate, &estimate->data, part) / part;
 	count(estimate, stock, estimate->options->compressed_data ? stock : sorted, sorted);
 	for (which = 0; which < LOOK_UPS; which++) {
+		struct look_up *look_up = &estimate->look_ups[which];
 		struct gets found = { 0 };
 
-		count_leaves(estimate, &found, find_leaves(estimate, which, part, &found));
+		count_leaves(estimate, &found, find_leaves(estimate, look_up->tree, &look_up->keys,
+							   part, &found));
 		if (which == EXTENTS)
 			take_refs(estimate, part, &found);
 		free(found.v);

@@ -69,6 +69,15 @@ void extents_take(struct extents *extents, const struct item *item)
 	*append(extents) = extent;
 }
 
+int ref_cmp(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->tree != y->tree)
+		return x->tree < y->tree ? -1 : 1;
+	return x->parent < y->parent ? -1 : x->parent > y->parent;
+}
+
 u64 extents_refs(const struct item *item, struct refs *refs)
 {
 	u32 at = sizeof(struct btrfs_extent_item), size;

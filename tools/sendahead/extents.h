@@ -52,6 +52,9 @@ struct refs {
 	size_t n, room;
 };
 
+/* For qsort() and bsearch(): those from a leaf by its address, others by their tree. */
+int ref_cmp(const void *a, const void *b);
+
 /**
  * extents_refs() - references to an extent
  * @item: the extent's item; not trusted

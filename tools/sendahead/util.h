@@ -118,4 +118,14 @@ void *more(void *array, size_t *room, size_t count, size_t size);
 		memmove(_list->v, _list->v + _count, _list->n * sizeof(*_list->v)); \
 })
 
+struct keys {
+	struct key *v;
+	size_t n, room;
+};
+
+static inline void add_key(struct keys *keys, u64 objectid, u8 type, u64 offset)
+{
+	*append(keys) = (struct key) { objectid, type, offset };
+}
+
 #endif
