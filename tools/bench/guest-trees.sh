@@ -51,31 +51,29 @@ write_at_once() {
 	}
 }
 
-# A round of a tree that grows old, or of one of hard links: step_aged ROUND, step_rotated ROUND
+# The rounds of each generator: of a tree that grows old, of one of hard links, of one large
+# file and of files that share extents. step_GENERATOR ROUND; 0 makes the tree.
 step_aged() {
 	workload_step age --round "$1" --count "${job[FILES]}" DIRECTORIES SIZE_MIN SIZE_MAX \
 		SIZE_SKEW REWRITE DELETE RENAME ADD ${job[COMPRESS]:+--compressible}
-	run sync --file-system "$mnt"
 }
 
 step_rotated() {
 	workload_step rotate --round "$1" --keep "${job[ROUNDS]}" --count "${job[FILES]}" \
 		DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW REWRITE
-	run sync --file-system "$mnt"
 }
 
-# A step of the one large file: step_rewritten ROUND COUNT
 step_rewritten() {
-	workload_step rewrite --round "$1" --count "$2" --size "${job[FILE_SIZE]}" \
+	local count=${job[WRITES]}
+
+	[[ $1 == 0 ]] || count=${job[UPDATES]}
+	workload_step rewrite --round "$1" --count "$count" --size "${job[FILE_SIZE]}" \
 		--block "${job[BLOCK_SIZE]}" SYNC_EVERY
-	run sync --file-system "$mnt"
 }
 
-# The tree of shared extents, or some of its files anew.
 step_deduplicated() {
 	workload_step share --round "$1" --count "${job[FILES]}" DIRECTORIES EXTENTS SHARERS \
 		--block "${job[BLOCK_SIZE]}" REWRITE
-	run sync --file-system "$mnt"
 }
 
 # All of a tree, a subtree of the root node a process: the tool keeps every block
@@ -146,42 +144,25 @@ receive_round() {
 	received=$name
 }
 
-# build_rounds STEP
-build_rounds() {
-	local round
+build_round() {
+	"step_${job[GENERATOR]}" "$1"
+	run sync --file-system "$mnt"
+}
 
-	for ((round = 0; round < job[ROUNDS]; round++)); do
-		if ((round > 0 && round >= job[ROUNDS] - ${job[SNAPSHOTS]:-0})); then
+# Rounds 0 to ROUNDS, with snap1 before the last; a generator without ROUNDS has two.
+build_rounds() {
+	local round rounds=${job[ROUNDS]:-1}
+
+	for ((round = 0; round < rounds; round++)); do
+		if ((round > 0 && round >= rounds - ${job[SNAPSHOTS]:-0})); then
 			run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/old$round"
 		fi
-		"$1" "$round"
+		build_round "$round"
 		receive_round "$round"
 	done
 	snapshot snap1
-	receive_round "${job[ROUNDS]}"
-	"$1" "${job[ROUNDS]}"
-	snapshot snap2
-}
-
-build_aged() {
-	build_rounds step_aged
-}
-
-build_rotated() {
-	build_rounds step_rotated
-}
-
-build_rewritten() {
-	step_rewritten 0 "${job[WRITES]}"
-	snapshot snap1
-	step_rewritten 1 "${job[UPDATES]}"
-	snapshot snap2
-}
-
-build_deduplicated() {
-	step_deduplicated 0
-	snapshot snap1
-	step_deduplicated 1
+	receive_round "$rounds"
+	build_round "$rounds"
 	snapshot snap2
 }
 
@@ -204,7 +185,11 @@ build_tree() {
 		--metadata dup "${uuid[@]}" "${job[device]}"
 	mount_bench "max_inline=${job[MAX_INLINE]}${job[COMPRESS]:+,compress=${job[COMPRESS]}}"
 	[[ ${job[receive_rounds]} == 0 ]] || make_receiver
-	"build_${job[GENERATOR]}"
+	if [[ ${job[GENERATOR]} == published ]]; then
+		build_published
+	else
+		build_rounds
+	fi
 	run umount "$mnt"
 	if [[ ${job[receive_rounds]} -gt 0 ]]; then
 		run umount "$receive_mnt"
