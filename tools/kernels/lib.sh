@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
-# What the tools that get and make source trees share. Sourced by them, with
-# "tool" and "top" set.
+# What the tools share that get and make source trees, kernels and machines. Sourced by
+# them, with "tool" and "top" set.
 
 export LC_ALL=C
 
@@ -18,15 +18,27 @@ say() {
 	printf '%s: %.1000s\n' "$tool" "${*//[[:cntrl:]]/?}" >&2
 }
 
-die() {
+# fail STATUS WHAT...
+fail() {
 	failure=""
-	say "$@"
-	exit 1
+	say "${@:2}"
+	exit "$1"
+}
+
+die() {
+	fail 1 "$@"
 }
 
 usage_error() {
-	say "$1, see --help"
-	exit 2
+	fail 2 "$1, see --help"
+}
+
+# take_value OPTION VALUE...: into the variable of that name, disk_memory of --disk-memory.
+take_value() {
+	local name="${1#--}"
+
+	[[ -n "${2:-}" ]] || fail 2 "$1 needs a value, see $tool --help"
+	printf -v "${name//-/_}" %s "$2"
 }
 
 cleanup() {
