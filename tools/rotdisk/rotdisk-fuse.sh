@@ -301,19 +301,11 @@ fuse_device() {
 	echo "${device#/dev/}"
 }
 
+# fuse_trace DISK: rotdisk-fuse writes it on demand.
 fuse_trace() {
-	local name=$1 action=$2 disk=$records/$1
-
-	case $action in
-	on) printf 1 >>"$disk/folder/trace" ;;
-	off) printf 0 >>"$disk/folder/trace" ;;
-	clear) printf 2 >>"$disk/folder/trace" ;;
-	show)
-		printf 3 >>"$disk/folder/trace"
-		printf 'submit_ns\tfinish_ns\tlba\tsectors\top\tmeta\thit\tseek_ns\trotation_ns\ttransfer_ns\n'
-		cat "$disk/trace"
-		;;
-	esac
+	printf 3 >>"$1/folder/trace"
+	printf 'submit_ns\tfinish_ns\tlba\tsectors\top\tmeta\thit\tseek_ns\trotation_ns\ttransfer_ns\n'
+	cat "$1/trace"
 }
 
 # What it costs to go through FUSE and the loop device.
