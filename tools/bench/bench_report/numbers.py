@@ -4,31 +4,18 @@
 MIB = 1 << 20
 
 
-def seconds(value):
-    """ns as seconds, to about four digits."""
-    if value is None:
-        return "-"
-    return f"{value / 1e9:.{3 if value < 100e9 else 1}f}"
+def shown(form):
+    """A function that shows a number in this form."""
+    return lambda value: "-" if value is None else form(value)
 
 
-def milliseconds(value):
-    """ns as milliseconds."""
-    return "-" if value is None else f"{value / 1e6:.2f}"
-
-
-def mebibytes(value):
-    """Bytes as MiB."""
-    return "-" if value is None else f"{value / MIB:,.1f}"
-
-
-def count(value):
-    """A whole number."""
-    return "-" if value is None else f"{value:,}"
-
-
-def millions(value):
-    """A whole number in millions."""
-    return "-" if value is None else f"{value / 1e6:,.1f}"
+# ns as seconds, to about four digits
+seconds = shown(lambda ns: f"{ns / 1e9:.{3 if ns < 100e9 else 1}f}")
+milliseconds = shown(lambda ns: f"{ns / 1e6:.2f}")
+mebibytes = shown(lambda nbytes: f"{nbytes / MIB:,.1f}")
+count = shown(lambda whole: f"{whole:,}")
+millions = shown(lambda whole: f"{whole / 1e6:,.1f}")
+percent = shown(lambda share: f"{share * 100:.0f} %")
 
 
 def times(value, same=None):
@@ -36,11 +23,6 @@ def times(value, same=None):
     if value is None:
         return "-"
     return "~" if same else f"{value:.2f}"
-
-
-def percent(value):
-    """A share."""
-    return "-" if value is None else f"{value * 100:.0f} %"
 
 
 def change(value, same):

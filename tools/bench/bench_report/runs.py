@@ -160,9 +160,13 @@ def is_number(value):
 def check_sample(sample, where):
     """One line of samples.jsonl holds what it must."""
     def must(key, good, what):
-        if not isinstance(sample, dict) or key not in sample or not good(sample[key]):
+        if key not in sample or not good(sample[key]):
             has = f"not {json.dumps(sample[key])}" if key in sample else "and is missing"
             raise InputError(f"{where}: {key} must be {what}, {has}: the run is damaged")
+
+    def may(key, good, what):
+        sample.setdefault(key, None)  # some are there in some runs only
+        must(key, lambda v: v is None or good(v), what + " or null")
 
     if not isinstance(sample, dict):
         raise InputError(f"{where}: not a JSON object, the run is damaged")
@@ -175,25 +179,16 @@ def check_sample(sample, where):
     for key in ("requests", "sectors", "stream_bytes"):
         must(key, is_count, "a number")
     for key in ("first_byte_ns", "hits", "seek_ns", "rotation_ns", "transfer_ns", "user_ns",
-                "system_ns"):
-        sample.setdefault(key, None)
-        must(key, lambda v: v is None or is_count(v), "a number or null")
-    sample.setdefault("trace", None)
-    must("trace", lambda v: v is None or isinstance(v, str), "the name of a file or null")
-    sample.setdefault("prefetch", None)
-    must("prefetch", lambda v: v is None or (isinstance(v, dict) and all(map(is_count, v.values()))),
-         "an object of numbers or null")
-    # these are there in some runs only
-    sample.setdefault("sync_ns", None)
-    must("sync_ns", lambda v: v is None or is_count(v), "a number or null")
-    sample.setdefault("receiving", None)
-    must("receiving", lambda v: v is None or is_receiving(v),
-         "reads and writes of a disk, with a trace or null, or null")
-    sample.setdefault("beside", None)
-    must("beside", lambda v: v is None or (
-        isinstance(v, dict) and isinstance(v.get("kind"), str) and is_count(v.get("operations")) and
-        all(is_count(v[key]) or v[key] is None for key in v if key != "kind")),
-         "a kind, operations and times, or null")
+                "system_ns", "sync_ns"):
+        may(key, is_count, "a number")
+    may("trace", lambda v: isinstance(v, str), "the name of a file")
+    may("prefetch", lambda v: isinstance(v, dict) and all(map(is_count, v.values())),
+        "an object of numbers")
+    may("receiving", is_receiving, "reads and writes of a disk, with a trace or null,")
+    may("beside", lambda v: isinstance(v, dict) and isinstance(v.get("kind"), str) and
+        is_count(v.get("operations")) and
+        all(is_count(v[key]) or v[key] is None for key in v if key != "kind"),
+        "a kind, operations and times,")
     return sample
 
 

@@ -71,15 +71,11 @@ def as_json(runs, rows):
 
 def tsv_cell(value):
     """A value in one column; nothing is null, as in JSON."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, dict):
         return ",".join(f"{name}:{tsv_cell(number)}" for name, number in value.items())
     if isinstance(value, list):
         return ",".join(f"{b['from_bytes']}:{b['count']}" for b in value)
-    return printable(value)
+    return printable(value) if isinstance(value, str) else json.dumps(value)
 
 
 def as_tsv(rows):
