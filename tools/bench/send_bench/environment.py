@@ -36,12 +36,10 @@ def load(*path):
 
 def number_or_text(text):
     """As jq would have it."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def sha256(data):

@@ -107,7 +107,7 @@ class Run:
             self.lane = "device"
             if not options.dry_run and os.geteuid():
                 raise Failure("--device needs root")
-            if not is_block_device(options.device):
+            if not is_device(options.device, stat.S_ISBLK):
                 wrong(f"{options.device} is not a block device")
         else:
             self.lane = "microvm" if options.clock == "all" else options.kind
@@ -410,10 +410,10 @@ class Run:
             os.remove(self.record)
 
 
-def is_block_device(path):
-    """As test -b."""
+def is_device(path, kind):
+    """As test -b and -c: kind is stat.S_ISBLK or stat.S_ISCHR."""
     try:
-        return stat.S_ISBLK(os.stat(path).st_mode)
+        return kind(os.stat(path).st_mode)
     except (OSError, ValueError):
         return False
 
@@ -437,11 +437,7 @@ def probe_host():
     output_of("modprobe", "--all", "--quiet", "fuse", "loop", "btrfs")
     missing = ["root"] if os.geteuid() else []
     for path, what in (("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")):
-        try:
-            there = stat.S_ISCHR(os.stat(path).st_mode)
-        except OSError:
-            there = False
-        if not there:
+        if not is_device(path, stat.S_ISCHR):
             missing.append(f"{what} ({path})")
     if not re.search(r"\bbtrfs\b", read("/proc/filesystems") or ""):
         missing.append(f"btrfs in the kernel {os.uname().release}")
