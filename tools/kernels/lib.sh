@@ -57,6 +57,17 @@ cleanup() {
 }
 trap cleanup EXIT
 
+# An argument of a tool that takes one kernel, and is none of its own options.
+# shellcheck disable=SC2154 # kernel is set by who calls this
+take_kernel() {
+	case "$1" in
+	-h|--help) usage; exit 0 ;;
+	-*) usage_error "unknown option '$1'" ;;
+	esac
+	[[ -z "$kernel" ]] || usage_error "one kernel at a time"
+	kernel="$1"
+}
+
 # Run a long command so that a signal stops it together with the script.
 run() {
 	local status=0
