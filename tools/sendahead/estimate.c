@@ -230,7 +230,8 @@ static double send_time(const struct estimate *estimate, const struct gets *gets
 					continue;
 				chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
 				time = get_time(estimate, &v[j], end, 1,
-						window == 1 ? 0.5 : (chance >> 11) * 0x1p-53, among);
+						window == 1 ? 0.5 : (chance >> 11) * 0x1p-53,
+						among);
 				if (time < least) {
 					least = time;
 					next = j;
@@ -505,7 +506,8 @@ static void measure(struct estimate *estimate)
 	const struct options *options = estimate->options;
 	u64 first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0;
 
-	estimate->search = options->cpu < 0 ? search_time(estimate) : options->cpu * 1e-6 / PER_FILE;
+	estimate->search = options->cpu < 0 ? search_time(estimate) :
+		options->cpu * 1e-6 / PER_FILE;
 	ioctl(disk_fd(&estimate->disk, first), BLKGETSIZE64, &size);
 	estimate->size = size;
 	estimate->random = options->disk_random;
@@ -543,8 +545,8 @@ static void count_leaves(struct estimate *estimate, const struct gets *found, do
 	if (!found->n)
 		return;
 	for (i = 0; i < found->n; i++)
-		stock += get_time(estimate, &found->v[i], own->v[i * own->n / found->n].order << 12, 1,
-				  0.5, 1);
+		stock += get_time(estimate, &found->v[i],
+				  own->v[i * own->n / found->n].order << 12, 1, 0.5, 1);
 	stock *= all / found->n;
 	sorted = sorted_time(estimate, found, found->n / all) * all / found->n;
 	count(estimate, stock, sorted, sorted);
