@@ -4,8 +4,8 @@
  * program, with a file extent item that is a struct in memory.
  */
 
-#ifndef MICRO_KERNEL_H
-#define MICRO_KERNEL_H
+#ifndef TEST_KERNEL_H
+#define TEST_KERNEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,16 +35,12 @@ typedef struct { u64 counter; } atomic64_t;
 #define MODULE_PARM_DESC(name, text)
 #define cond_resched()		do { } while (0)
 
-/* What was allocated so far, and how often. */
-extern u64 micro_allocated;
-extern u64 micro_allocations;
-extern u64 micro_peak;
-void *micro_alloc(u64 bytes);
-void micro_free(void *ptr);
+void *test_alloc(u64 bytes);
+void test_free(void *ptr);
 
-#define kvzalloc(bytes, gfp)	micro_alloc(bytes)
-#define kvzalloc_obj(obj, gfp)	micro_alloc(sizeof(obj))
-#define kvfree(ptr)		micro_free(ptr)
+#define kvzalloc(bytes, gfp)	test_alloc(bytes)
+#define kvzalloc_obj(obj, gfp)	test_alloc(sizeof(obj))
+#define kvfree(ptr)		test_free(ptr)
 
 struct btrfs_fs_info {
 	u32 sectorsize;
