@@ -109,8 +109,8 @@ class Loop:
         self.control(LOOP_CLR_FD, os.O_RDONLY)
 
 
-class Folder:
-    """A folder as the argument of ioctls."""
+class Opened:
+    """A file or folder as the argument of ioctls."""
 
     def __init__(self, path):
         self.path = path
@@ -124,19 +124,19 @@ class Folder:
 
 
 def create_subvolume(path):
-    with Folder(os.path.dirname(path)) as parent:
+    with Opened(os.path.dirname(path)) as parent:
         fcntl.ioctl(parent, BTRFS_IOC_SUBVOL_CREATE,
                     bytearray(struct.pack('q4088s', 0, os.path.basename(path).encode())))
 
 
 def delete_subvolume(path):
-    with Folder(os.path.dirname(path)) as parent:
+    with Opened(os.path.dirname(path)) as parent:
         fcntl.ioctl(parent, BTRFS_IOC_SNAP_DESTROY,
                     bytearray(struct.pack('q4088s', 0, os.path.basename(path).encode())))
 
 
 def create_snapshot(source, path, readonly):
-    with Folder(os.path.dirname(path)) as parent, Folder(source) as volume:
+    with Opened(os.path.dirname(path)) as parent, Opened(source) as volume:
         fcntl.ioctl(parent, BTRFS_IOC_SNAP_CREATE_V2,
                     bytearray(struct.pack('qQQ32x4040s', volume, 0,
                                           SUBVOL_RDONLY if readonly else 0,
@@ -144,7 +144,7 @@ def create_snapshot(source, path, readonly):
 
 
 def balance(path, kind):
-    with Folder(path) as descriptor:
+    with Opened(path) as descriptor:
         fcntl.ioctl(descriptor, BTRFS_IOC_BALANCE_V2,
                     bytearray(struct.pack('Q1016x', BALANCE[kind])))
 
@@ -152,7 +152,7 @@ def balance(path, kind):
 def root_id(path):
     buffer = bytearray(4096)
     struct.pack_into('QQ', buffer, 0, 0, 256)
-    with Folder(path) as descriptor:
+    with Opened(path) as descriptor:
         fcntl.ioctl(descriptor, BTRFS_IOC_INO_LOOKUP, buffer)
     return struct.unpack_from('Q', buffer)[0]
 
@@ -164,7 +164,7 @@ def root_level(path):
     buffer = bytearray(4096)
     struct.pack_into('QQQQQQQIII', buffer, 0, ROOT_TREE, number, number, 0, last, 0, last,
                      ROOT_ITEM_KEY, ROOT_ITEM_KEY, 1)
-    with Folder(path) as descriptor:
+    with Opened(path) as descriptor:
         fcntl.ioctl(descriptor, BTRFS_IOC_TREE_SEARCH, buffer)
     # behind the search key and the header of the item found
     return buffer[104 + 32 + ROOT_ITEM_LEVEL]
@@ -189,7 +189,7 @@ class Stream:
         array = (ctypes.c_uint64 * max(len(sources), 1))(*sources)
         arguments = struct.pack('qQQQQI28x', self.descriptor, len(sources),
                                 ctypes.addressof(array), parent_id, flags, version)
-        with Folder(snapshot) as descriptor:
+        with Opened(snapshot) as descriptor:
             if libc.ioctl(descriptor, ctypes.c_ulong(BTRFS_IOC_SEND), arguments) < 0:
                 return ctypes.get_errno()
         return 0

@@ -91,7 +91,7 @@ def sharing(root, snapshots):
             if not stat.S_ISREG(status.st_mode) or status.st_ino in seen:
                 continue
             seen.add(status.st_ino)
-            with btrfs.Folder(path) as descriptor:
+            with btrfs.Opened(path) as descriptor:
                 found = btrfs.extents(descriptor)
             whole = b'%s/%s' % (snapshot.encode(), name)
             for offset, place, length, flags in found:

@@ -496,11 +496,11 @@ class History:
     def enable_verity(self):
         entry = self.pick(FILE)
         # version, SHA-256, size of a block; no salt, no signature
-        with Reading(entry.path()) as file:
+        with btrfs.Opened(entry.path()) as file:
             fcntl.ioctl(file, btrfs.FS_IOC_ENABLE_VERITY, struct.pack('III116x', 1, 1, BLOCK))
 
     def synchronize(self):
-        with btrfs.Folder(self.root.path()) as root:
+        with btrfs.Opened(self.root.path()) as root:
             btrfs.call(btrfs.libc.syncfs(root))
 
     # Not in a common history
@@ -536,10 +536,6 @@ class History:
             entry = self.make_file(self.new(FILE, length=5), b'')
             for number in range(100):
                 os.setxattr(entry.path(), 'user.%d' % number, bytes([65 + number % 20]) * 3000)
-
-
-class Reading(btrfs.Folder):
-    """Anything opened for reading."""
 
 
 # About how many operations of a hundred are of each kind.
