@@ -3,7 +3,6 @@
  * The process that reads ahead: leaves in windows, each in the order of the disk, and
  * what they say of file data after that.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

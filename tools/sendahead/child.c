@@ -8,7 +8,6 @@
  *   what is looked at, splice() hands it on;
  * - to a terminal btrfs refuses to write.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

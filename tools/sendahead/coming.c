@@ -7,7 +7,6 @@
  * are while nothing comes: the disk has nothing else to do for the receive then. Of what is in
  * memory only a sample is looked at.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>

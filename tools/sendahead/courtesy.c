@@ -13,7 +13,6 @@
  * is nobody's by name. At the beginning the disk is not taken for our own, and for a
  * second more if anybody has read or written on whichever disk meanwhile.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
@@ -193,7 +192,7 @@ void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
 		struct stat is;
 		char path[60];
 
-		if (disk->devices[i].fd < 0 || fstat(disk->devices[i].fd, &is))
+		if (fstat(disk->devices[i].fd, &is))
 			continue;
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(is.st_rdev),
 			 minor(is.st_rdev));

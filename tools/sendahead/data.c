@@ -6,7 +6,6 @@
  * are several threads; each waits for what it has asked for, which bounds what is under
  * way. Files are opened by their number: no names are looked up.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

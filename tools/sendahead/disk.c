@@ -3,7 +3,6 @@
  * The file system that is sent from, and its devices: what it is made of is asked of
  * the kernel, nodes are read from the devices themselves.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

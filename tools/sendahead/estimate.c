@@ -4,7 +4,6 @@
  * in them, a sample of them. The disk reads the sample as btrfs send does, past the page
  * cache, or all is computed from two numbers.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
  * Three processes: this one hands the stream through and ends as btrfs ends; btrfs; and
  * one that reads ahead, which may fail, or be killed, at any time.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>

@@ -3,7 +3,6 @@
  * The memory that the two processes share. One of them may be killed at any time, so
  * nothing in it is locked.
  */
-#define _GNU_SOURCE
 #include <limits.h>
 #include <unistd.h>
 #include <linux/futex.h>

@@ -3,7 +3,6 @@
  * A part of a stream, in chunks: while the reader keeps up, the same few are used again
  * and again, and stay in the processor's cache.
  */
-#define _GNU_SOURCE
 #include <sys/mman.h>
 
 #include "queue.h"

@@ -5,7 +5,6 @@
  * Before btrfs is told that a subvolume ends, what is received is written to the disk: btrfs
  * makes two commits then, and for data that is written later much of the trees is written again.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -3,7 +3,6 @@
  * The same for many things, by several threads. Each of them waits for the disk most
  * of the time, so their number is that of the requests under way.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>

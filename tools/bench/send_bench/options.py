@@ -121,7 +121,7 @@ OVERRIDES = ("files", "jobs", "inline-size", "update-every", "grow", "nodesize",
 RANGES = {
     "FILES": (1, 10 ** 8), "JOBS": (1, 256), "INLINE_SIZE": (1, 1 << 20), "GROW": (0, 10 ** 8),
     "UPDATE_EVERY": (1, 10 ** 8), "UPDATE_BYTES": (1, 1 << 20), "MAX_INLINE": (0, 65536),
-    "NODESIZE": (4096, 65536), "DIRECTORIES": (1, 10 ** 8), "SIZE_MIN": (0, 10 ** 12),
+    "NODESIZE": (4096, 65536), "DIRECTORIES": (1, 10 ** 8), "SIZE_MIN": (1, 10 ** 12),
     "SIZE_MAX": (0, 10 ** 12), "SIZE_SKEW": (1, 1000), "ROUNDS": (1, 1000), "REWRITE": (0, 100),
     "DELETE": (0, 100), "RENAME": (0, 100), "ADD": (0, 100), "SNAPSHOTS": (0, 1000),
     "FILE_SIZE": (1, 10 ** 12), "BLOCK_SIZE": (1, 10 ** 9), "WRITES": (0, 10 ** 8),
