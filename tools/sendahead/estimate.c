@@ -618,8 +618,8 @@ static void add_processor(struct estimate *estimate, double part)
 		   PER_DIRECTORY * estimate->directories +
 		   PER_INLINE * estimate->inlines +
 		   PER_EXTENT * (estimate->extents - estimate->inlines) +
-		   PER_BYTE * estimate->data_bytes) / part + PER_LEAF * estimate->leaves.n +
-		PER_SEND;
+		   PER_BYTE * estimate->data_bytes) / part +
+		PER_LEAF * (estimate->leaves.n + estimate->elsewhere) + PER_SEND;
 	seconds *= estimate->search;
 	count(estimate, seconds - OVERLAP * fmin(seconds, estimate->stock),
 	      seconds - overlap * fmin(seconds, estimate->program),
