@@ -44,6 +44,8 @@ take_value() {
 cleanup() {
 	local status=$?
 
+	# a second signal does not end this
+	trap '' INT TERM HUP
 	if [[ -n "$child" ]]; then
 		kill "$child" 2>/dev/null || true
 		wait "$child" 2>/dev/null || true

@@ -52,6 +52,7 @@ END
 read_mirrors() {
 	local mirrors mirror
 
+	type -P python3 >/dev/null || die "needs python3, run scripts/install-deps kernel"
 	mkdir "$work/mirrors"
 	mirrors="$("$top/tools/kernels/apt-mirrors" "$@")" || die "$way_out"
 	awk -v RS= -v dir="$work/mirrors" \
