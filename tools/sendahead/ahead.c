@@ -26,6 +26,7 @@
 #define THREADS 32			/* a disk with heads takes its pick of so many */
 #define THREADS_DATA 8
 #define SUBVOLUMES 1024			/* that references are followed into, at most */
+#define REFS_NOTED (1 << 20)		/* at once */
 #define LEVELS_UP 64			/* of directories that are looked up */
 #define SEEN 65536			/* a power of two */
 
@@ -65,6 +66,7 @@ struct ahead {
 	u64 seen[SEEN];			/* extents: what comes again is cloned */
 	u64 warm[SEEN];			/* leaves */
 	u64 directories[SEEN];
+	u64 followed[SEEN];		/* extents whose references are noted */
 };
 
 #define CSUMS_STEP (1 << 20)		/* a leaf has the checksums of more than that */
@@ -210,7 +212,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 	size_t i;
 
 	if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
-		qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
+		sort_list(keys, key_cmp);
 		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
 		for (i = 0; i < keys->n && !place_over(); i++) {
@@ -420,18 +422,14 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	ahead->refs.n = 0;
-	for (i = from; i < to && !place_over(); i++) {
+	for (i = from; i < to && ahead->refs.n < REFS_NOTED && !place_over(); i++) {
 		struct key key = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
-		size_t before = ahead->refs.n;
 		struct item item;
-		u64 count;
 
-		if (!search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &ahead->items,
-				  &item))
-			continue;
-		count = extents_refs(&item, &ahead->refs);
-		if (count > REFS_FOLLOWED || (!all && count < 2))
-			ahead->refs.n = before;
+		if (is_new(ahead->followed, key.objectid) &&
+		    search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &ahead->items,
+				 &item))
+			extents_refs(&item, all, &ahead->refs);
 	}
 }
 
@@ -497,8 +495,7 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
 	size_t i, shared = 0;
 
 	find_refs(ahead, from, to);
-	if (ahead->refs.n)
-		qsort(ahead->refs.v, ahead->refs.n, sizeof(*ahead->refs.v), ref_cmp);
+	sort_list(&ahead->refs, ref_cmp);
 	while (shared < ahead->refs.n && !ahead->refs.v[shared].tree)
 		shared++;
 	if (shared)
@@ -506,8 +503,7 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
 	for (i = shared; i < ahead->refs.n; i++) {
 		const struct ref *ref = &ahead->refs.v[i];
 
-		add_key(&ahead->keys, ref->key.objectid, ref->key.type,
-			(int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
+		*append(&ahead->keys) = ref->key;
 		if (i + 1 == ahead->refs.n || ref[1].tree != ref->tree)
 			want_leaves(ahead, ref->tree, &ahead->keys, 1);
 	}
@@ -663,6 +659,7 @@ static void read_subvolume(struct ahead *ahead)
 	/* what has been read and is not sent yet */
 	place_wait(ahead->subvolume, NONE, 0);
 	data_drop(&ahead->data);
+	ahead->data.drops.n = 0;
 	walk_free(&ahead->tree);
 	walk_free(&ahead->parent_tree);
 	extents_free(&ahead->extents);
@@ -682,6 +679,7 @@ void ahead(const struct options *options, struct place *place)
 	while (ahead.subvolume < options->nr_subvolumes && !place_over()) {
 		ahead.subvolume++;
 		memset(ahead.seen, 0, sizeof(ahead.seen));
+		memset(ahead.followed, 0, sizeof(ahead.followed));
 		read_subvolume(&ahead);
 	}
 }

@@ -136,8 +136,10 @@ static int look_at(int copy, size_t n)
 
 		if (done < 0 && errno == EINTR)
 			continue;
-		if (done <= 0)
+		if (done <= 0) {
+			place_tell_over();
 			return 0;
+		}
 		going = going && look(buffer, done);
 		n -= done;
 	}

@@ -188,10 +188,10 @@ static void read_batch(struct batch *batch)
 	struct data *data = batch->data;
 	size_t i;
 
-	qsort(batch->v, batch->n, sizeof(*batch->v), by_order);
+	sort_list(batch, by_order);
 	group(batch);
 	parallel(data->threads, batch->first.n - 1, read_group, batch);
-	qsort(batch->v, batch->n, sizeof(*batch->v), by_number);
+	sort_list(batch, by_number);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];
 

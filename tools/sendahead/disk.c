@@ -88,7 +88,7 @@ void disk_open(struct disk *disk, int fd)
 		give_up("checksums of type %u are not known", info.csum_type);
 	if (info.nodesize < 4096 || info.nodesize > 32768 || info.nodesize & (info.nodesize - 1))
 		give_up("blocks of %u bytes are not known", info.nodesize);
-	if (info.num_devices > 1024 || info.max_id > 1 << 20)
+	if (info.num_devices > 1024 || info.max_id > UINT16_MAX)
 		give_up("there are too many devices");
 	disk->nodesize = info.nodesize;
 	memcpy(disk->fsid, info.metadata_uuid, sizeof(disk->fsid));

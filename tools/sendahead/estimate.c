@@ -26,7 +26,8 @@
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
 #define DEEP 32			/* requests that a disk without heads serves at once */
 #define TIME 2.0		/* seconds for the sample */
-#define STRIDE 7919		/* from one leaf to the next that is looked into: a prime */
+#define STRIDE 7919		/* from one leaf to the next that is looked into, a prime, */
+#define OTHER_STRIDE 7907	/* and another, for a multiple of it */
 #define SORTED_COST 1.3		/* in the order of a disk with heads, to the floor */
 #define START 9			/* reads one after another, before anything is read ahead */
 /* What the processor does, as so many searches in a tree. */
@@ -85,6 +86,7 @@ struct estimate {
 	double random, near, rate;	/* of the disk: seconds, bytes a second */
 	double search;		/* of the processor: seconds */
 	u64 nodes, elsewhere;
+	double extent_leaves;	/* of that tree, once they have been counted */
 	struct gets leaves;	/* of both trees, in the order of keys */
 	struct get *by_order;	/* the same */
 	/* the sample of them */
@@ -436,7 +438,7 @@ static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys
 		give_up("no memory");
 	if (!keys->n || disk_root(&estimate->disk, tree, &root))
 		goto out;
-	qsort(keys->v, keys->n, sizeof(*keys->v), key_cmp);
+	sort_list(keys, key_cmp);
 	walk_init(walk, &estimate->disk, &root, DEEP);
 	walk->ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
 	for (i = 0; i < keys->n; i++) {
@@ -447,12 +449,16 @@ static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys
 		add_leaf(estimate, found, leaf.at.bytenr);
 	}
 	walk_free(walk);
-	if (part < 1 && found->n) {
+	if (part < 1 && found->n && tree == BTRFS_EXTENT_TREE_OBJECTID && estimate->extent_leaves) {
+		all = estimate->extent_leaves;
+	} else if (part < 1 && found->n) {
 		/* who draws 1 / part times as often from all of them meets so many */
 		walk_init(walk, &estimate->disk, &root, DEEP);
 		while (walk_next_leaf(walk, NULL, &leaf) > 0)
 			all++;
 		walk_free(walk);
+		if (tree == BTRFS_EXTENT_TREE_OBJECTID)
+			estimate->extent_leaves = all;
 	}
 out:
 	free(walk);
@@ -562,6 +568,7 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 	struct keys others = { 0 };
 	struct gets found = { 0 };
 	struct refs refs = { 0 };
+	size_t stride = leaves->n % STRIDE ? STRIDE : OTHER_STRIDE;
 	double end = now() + TIME / 2;
 	struct item item;
 	u8 *block;
@@ -570,23 +577,20 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 	if (posix_memalign((void **)&block, 4096, estimate->disk.nodesize))
 		give_up("no memory");
 	for (i = 0; i < leaves->n && now() < end; i++) {
-		if (disk_read(&estimate->disk, leaves->v[i * STRIDE % leaves->n].order, block,
+		if (disk_read(&estimate->disk, leaves->v[i * stride % leaves->n].order, block,
 			      estimate->disk.nodesize))
 			continue;
 		for (j = 0; leaf_item(estimate, block, j, &item); j++) {
 			struct key key = { item.key.objectid, BTRFS_EXTENT_ITEM_KEY, 0 };
-			size_t before = refs.n;
-			u64 count = extents_refs(&item, &refs);
 
-			if (count > REFS_FOLLOWED || (count < 2 && !estimate->options->parent) ||
-			    !bsearch(&key, extents->v, extents->n, sizeof(key), key_cmp))
-				refs.n = before;
+			if (bsearch(&key, extents->v, extents->n, sizeof(key), key_cmp))
+				extents_refs(&item, estimate->options->parent != NULL, &refs);
 		}
 	}
 	part *= (double)i / leaves->n;
 	free(block);
-	qsort(refs.v, refs.n, sizeof(*refs.v), ref_cmp);
-	for (i = 0; i < refs.n; i++) {
+	sort_list(&refs, ref_cmp);
+	for (end += TIME / 2, i = 0; i < refs.n && now() < end; i++) {
 		const struct ref *ref = &refs.v[i];
 
 		if (!ref->tree) {
@@ -594,13 +598,14 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 				add_leaf(estimate, &found, ref->parent);
 			continue;
 		}
-		add_key(&others, ref->key.objectid, ref->key.type,
-			(int64_t)ref->key.offset < 0 ? 0 : ref->key.offset);
+		*append(&others) = ref->key;
 		if (i + 1 < refs.n && ref[1].tree == ref->tree)
 			continue;
 		find_leaves(estimate, ref->tree, &others, 1, &found);
 		others.n = 0;
 	}
+	if (refs.n)
+		part *= (double)i / refs.n;
 	free(refs.v);
 	free(others.v);
 	for (i = 0; i < found.n; i++)

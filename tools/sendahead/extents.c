@@ -78,14 +78,18 @@ int ref_cmp(const void *a, const void *b)
 	return x->parent < y->parent ? -1 : x->parent > y->parent;
 }
 
-u64 extents_refs(const struct item *item, struct refs *refs)
+void extents_refs(const struct item *item, int all, struct refs *refs)
 {
 	u32 at = sizeof(struct btrfs_extent_item), size;
+	u64 count, offset;
 
 	if (item->key.type != BTRFS_EXTENT_ITEM_KEY || item->len < at ||
 	    !(get_u64(item->data + offsetof(struct btrfs_extent_item, flags)) &
 	      BTRFS_EXTENT_FLAG_DATA))
-		return 0;
+		return;
+	count = get_u64(item->data);
+	if (count > REFS_FOLLOWED || (count < 2 && !all))
+		return;
 	for (; at < item->len; at += size) {
 		const u8 *p = item->data + at + 1;
 
@@ -94,15 +98,19 @@ u64 extents_refs(const struct item *item, struct refs *refs)
 			p[-1] == BTRFS_SHARED_DATA_REF_KEY ? 13 : 9;
 		if (size > item->len - at)
 			break;
-		if (size == 29)
-			*append(refs) = (struct ref) {
-				.tree = get_u64(p),
-				.key = { get_u64(p + 8), BTRFS_EXTENT_DATA_KEY, get_u64(p + 16) },
-			};
-		else if (size == 13)
+		if (size == 13)
 			*append(refs) = (struct ref) { .parent = get_u64(p) };
+		if (size != 29)
+			continue;
+		/* below 0 where a part of the extent is behind the beginning of the file */
+		offset = get_u64(p + 16);
+		if (offset > INT64_MAX)
+			offset = 0;
+		*append(refs) = (struct ref) {
+			.tree = get_u64(p),
+			.key = { get_u64(p + 8), BTRFS_EXTENT_DATA_KEY, offset },
+		};
 	}
-	return get_u64(item->data);
 }
 
 void extents_free(struct extents *extents)

@@ -56,13 +56,12 @@ struct refs {
 int ref_cmp(const void *a, const void *b);
 
 /**
- * extents_refs() - references to an extent
+ * extents_refs() - references to an extent that the send follows
  * @item: the extent's item; not trusted
- * @refs: gets those that it has room for
- *
- * Return: the number of references that the item tells of, all in all
+ * @all: whether it follows the only one as well, since there is something to clone from
+ * @refs: gets those that lie in the item itself, unless they are too many for the send
  */
-u64 extents_refs(const struct item *item, struct refs *refs);
+void extents_refs(const struct item *item, int all, struct refs *refs);
 
 void extents_free(struct extents *extents);
 

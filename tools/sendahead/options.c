@@ -83,11 +83,12 @@ static u64 take_size(const char *option, const char *value)
 
 static void take_threads(struct options *options, const char *value)
 {
-	char end;
+	char *end;
+	unsigned long number = strtoul(value, &end, 10);
 
-	if (sscanf(value, "%u%c", &options->threads, &end) != 1 || !options->threads ||
-	    options->threads > MAX_THREADS)
+	if (*value < '0' || *value > '9' || *end || !number || number > MAX_THREADS)
 		wrong("--threads", value, "a number from 1 to 128");
+	options->threads = number;
 }
 
 static void take_disk(struct options *options, const char *value)

@@ -11,8 +11,7 @@
 
 #include "place.h"
 
-/* Where nothing is shared, what is told is for nobody. */
-static struct place unshared, *place = &unshared;
+static struct place *place;
 
 struct place *place_init(void)
 {

@@ -60,7 +60,7 @@ void sweep_run(struct sweep *sweep)
 	struct sampling sampling = { 0 };
 	size_t n = sweep->n, i;
 
-	qsort(sweep->v, sweep->n, sizeof(*sweep->v), by_number);
+	sort_list(sweep, by_number);
 	sweep->n = 0;
 	if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling) &&
 	    !(sweep->stop && sweep->stop(sweep->arg)))

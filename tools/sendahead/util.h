@@ -108,6 +108,14 @@ void *more(void *array, size_t *room, size_t count, size_t size);
 	&_list->v[_list->n++]; \
 })
 
+/* Sort a list by the function for qsort(). */
+#define sort_list(list, order) \
+({ \
+	__typeof__(list) _list = (list); \
+	if (_list->n) \
+		qsort(_list->v, _list->n, sizeof(*_list->v), order); \
+})
+
 /* Leave out the first elements of a list. */
 #define drop_first(list, count) \
 ({ \

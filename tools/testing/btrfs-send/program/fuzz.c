@@ -110,7 +110,7 @@ static void fuzz_items(const u8 *data, size_t size)
 		while (items_next(&items, &item)) {
 			extents_take(&extents[tree], &item);
 			refs.n = 0;
-			extents_refs(&item, &refs);
+			extents_refs(&item, 1, &refs);
 			if (refs.n > item.len / 13)
 				abort();
 		}
