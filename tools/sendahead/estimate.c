@@ -38,9 +38,9 @@
 #define PER_EXTENT 20
 #define PER_LEAF 28
 #define PER_BYTE 1.6e-3		/* of file data */
+#define PER_SEND 6000
 #define PER_FILE (PER_INODE + 5 * PER_ITEM + PER_INLINE + 0.16 * PER_LEAF)	/* of 2000 bytes */
 #define RECENT 256		/* names that btrfs send keeps */
-#define PER_SEND 6000
 #define OVERLAP 0.8		/* of disk and processor */
 #define OVERLAP_AHEAD 0.3	/* where an increment is read ahead */
 

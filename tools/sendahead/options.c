@@ -200,6 +200,7 @@ static int without_file(const char *word, char **words)
 void options_parse(struct options *options, const char *command, int argc, char **argv)
 {
 	int send = !strcmp(command, "send"), receive = !strcmp(command, "receive");
+	int ours = !send && !receive;	/* btrfs does not see the options */
 	int option, n = 2, piped = 2, from = 1, room = argc + 2;
 
 	options->cpu = -1;
@@ -213,13 +214,13 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	options->clones = options->subvolumes + room;
 	options->command[0] = options->piped[0] = "btrfs";
 	options->command[1] = options->piped[1] = receive ? "receive" : "send";
-	opterr = !send && !receive;
+	opterr = ours;
 	/* '-': in the order they stand in */
 	while ((option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q",
 				     receive ? receive_options : send_options, NULL)) != -1) {
 		if (send && (option == DISK || option == CPU))
 			option = OTHER;
-		if (opterr && option == '?')
+		if (ours && option == '?')
 			exit(2);
 		take(options, option, optarg);
 		if (option == 'f')
@@ -237,7 +238,7 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	while (optind < argc)
 		options->subvolumes[options->nr_subvolumes++] = argv[optind++];
 	options->directory = options->subvolumes[0];
-	if (opterr && !options->nr_subvolumes) {
+	if (ours && !options->nr_subvolumes) {
 		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
 		exit(2);
 	}
