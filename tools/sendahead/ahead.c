@@ -26,7 +26,6 @@
 #define THREADS 32			/* a disk with heads takes its pick of so many */
 #define THREADS_DATA 8
 #define SUBVOLUMES 1024			/* that references are followed into, at most */
-#define REFS_NOTED (1 << 20)		/* at once */
 #define LEVELS_UP 64			/* of directories that are looked up */
 #define SEEN 65536			/* a power of two */
 

@@ -22,6 +22,7 @@
 #define RUNS 32			/* of neighbours in the tree, that are looked at */
 #define RUN 32			/* leaves of one */
 #define PIECE (1 << 20)
+#define CSUMS_STEP (8 << 20)	/* a leaf has the checksums of more than that */
 #define NEAR (64 << 20)		/* where the head needs a short seek only */
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
 #define DEEP 32			/* requests that a disk without heads serves at once */
@@ -55,7 +56,7 @@
 struct get {
 	u64 order;		/* as of disk_place() */
 	u64 bytes;
-	struct pointer at;	/* of a leaf */
+	u64 bytenr, generation;	/* of a leaf */
 	u8 parent;		/* a leaf of the parent's tree */
 };
 
@@ -92,7 +93,7 @@ struct estimate {
 	/* the sample of them */
 	u64 sampled, inodes, directories, items, extents, inlines, data_bytes;
 	u64 recent[RECENT];	/* directories */
-	struct gets data;	/* in the order of the send */
+	struct gets data, past;	/* in the order of the send; past the page cache */
 	struct look_up look_ups[LOOK_UPS];
 	double runs, sum, squares;	/* of the bytes of a run */
 	/* seconds of the send */
@@ -127,8 +128,8 @@ static void open_tree(struct estimate *estimate, int parent, const char *path)
 		give_up("the root of %s cannot be found: %m", path);
 }
 
-/* All leaves that the send reads of both trees. */
-static void collect(struct estimate *estimate)
+/* All leaves that the send reads of both trees, which are counted, or kept as well. */
+static void collect(struct estimate *estimate, int keep)
 {
 	struct walk *walk = calloc(2, sizeof(*walk)), *parent = NULL;
 	u64 order, behind[2] = { 0 };
@@ -151,8 +152,11 @@ static void collect(struct estimate *estimate)
 		tree->leaves++;
 		tree->apart += order != behind[leaf.parent];
 		behind[leaf.parent] = order + (estimate->disk.nodesize >> 12);
+		if (!keep)
+			continue;
 		get = add(&estimate->leaves, order, estimate->disk.nodesize);
-		get->at = leaf.at;
+		get->bytenr = leaf.at.bytenr;
+		get->generation = leaf.at.generation;
 		get->parent = leaf.parent;
 	}
 	if (found < 0)
@@ -275,22 +279,26 @@ static void want_key(struct estimate *estimate, int which, u64 objectid, u8 type
 
 static void take_extent(struct estimate *estimate, const struct extent *extent)
 {
+	const struct options *options = estimate->options;
+	int past = options->compressed_data && extent->compressed;
 	u64 at, order;
 
 	if (extent->generation <= estimate->trees[1].root.generation)
 		return;
 	estimate->extents++;
-	estimate->data_bytes += extent->length;
+	if (!options->no_data)
+		estimate->data_bytes += past ? extent->disk_bytes : extent->length;
 	estimate->inlines += !extent->disk;
 	if (!extent->disk || !extent->length)
 		return;
 	want_key(estimate, EXTENTS, extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
-	if (estimate->options->no_data || disk_place(&estimate->disk, extent->disk, &order))
+	if (options->no_data || disk_place(&estimate->disk, extent->disk, &order))
 		return;
-	want_key(estimate, CSUMS, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY, extent->disk);
-	for (at = 0; at < extent->disk_bytes; at += PIECE)
-		add(&estimate->data, order + (at >> 12),
-		    (min_u64(PIECE, extent->disk_bytes - at) + 4095) & ~4095ULL);
+	for (at = 0; !past && at < extent->disk_bytes; at += CSUMS_STEP)
+		want_key(estimate, CSUMS, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
+			 extent->disk + at);
+	add(past ? &estimate->past : &estimate->data, order,
+	    (extent->disk_bytes + 4095) & ~4095ULL);
 }
 
 /*
@@ -332,15 +340,15 @@ static int leaf_item(const struct estimate *estimate, const u8 *block, u32 i, st
 	return offset + item->len <= size;
 }
 
-static void take_leaf(struct estimate *estimate, const struct pointer *at, const u8 *block,
+static void take_leaf(struct estimate *estimate, const struct get *leaf, const u8 *block,
 		      struct extents *extents)
 {
 	u64 since = estimate->trees[1].root.generation, changed = 0;
 	struct item item;
 	u32 i;
 
-	if (get_u64(block + HEADER_BYTENR) != at->bytenr ||
-	    get_u64(block + HEADER_GENERATION) != at->generation)
+	if (get_u64(block + HEADER_BYTENR) != leaf->bytenr ||
+	    get_u64(block + HEADER_GENERATION) != leaf->generation)
 		return;
 	estimate->sampled++;
 	for (i = 0; leaf_item(estimate, block, i, &item); i++) {
@@ -382,7 +390,7 @@ static void take_run(struct estimate *estimate, struct sample *sample, size_t n)
 	parallel(AHEAD, n, read_leaf, sample);
 	for (i = 0; i < n; i++)
 		if (!sample->v[i].parent)
-			take_leaf(estimate, &sample->v[i].at,
+			take_leaf(estimate, &sample->v[i],
 				  sample->blocks + i * estimate->disk.nodesize, &extents);
 	for (i = 0; i < extents.n; i++)
 		take_extent(estimate, &extents.v[i]);
@@ -420,7 +428,7 @@ static void add_leaf(struct estimate *estimate, struct gets *found, u64 bytenr)
 
 	if (!disk_place(&estimate->disk, bytenr, &get.order) &&
 	    !bsearch(&get, estimate->by_order, estimate->leaves.n, sizeof(get), by_number))
-		add(found, get.order, estimate->disk.nodesize)->at.bytenr = bytenr;
+		add(found, get.order, estimate->disk.nodesize)->bytenr = bytenr;
 }
 
 /* The leaves that the sample needs. Return: how many all that is sent needs. */
@@ -560,9 +568,10 @@ static void count_leaves(struct estimate *estimate, const struct gets *found, do
 
 /*
  * The leaves that references to the extents lead to: the send looks there for what it can clone.
- * @leaves tell of the extents of the sample, and are read as long as there is time.
+ * @leaves tell of the extents of the sample, and are read as long as there is time. Return: the
+ * part of all that is known then.
  */
-static void take_refs(struct estimate *estimate, double part, const struct gets *leaves)
+static double take_refs(struct estimate *estimate, double part, const struct gets *leaves)
 {
 	const struct keys *extents = &estimate->look_ups[EXTENTS].keys;
 	struct keys others = { 0 };
@@ -576,7 +585,7 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 
 	if (posix_memalign((void **)&block, 4096, estimate->disk.nodesize))
 		give_up("no memory");
-	for (i = 0; i < leaves->n && now() < end; i++) {
+	for (i = 0; i < leaves->n && refs.n < REFS_NOTED && now() < end; i++) {
 		if (disk_read(&estimate->disk, leaves->v[i * stride % leaves->n].order, block,
 			      estimate->disk.nodesize))
 			continue;
@@ -609,9 +618,10 @@ static void take_refs(struct estimate *estimate, double part, const struct gets 
 	free(refs.v);
 	free(others.v);
 	for (i = 0; i < found.n; i++)
-		want_key(estimate, BLOCKS, found.v[i].at.bytenr, BTRFS_METADATA_ITEM_KEY, 0);
+		want_key(estimate, BLOCKS, found.v[i].bytenr, BTRFS_METADATA_ITEM_KEY, 0);
 	count_leaves(estimate, &found, found.n / part);
 	free(found.v);
+	return part;
 }
 
 /* The processor's time, part of which passes while the disk reads. */
@@ -633,7 +643,7 @@ static void add_processor(struct estimate *estimate, double part)
 
 static void reckon(struct estimate *estimate)
 {
-	double part = 1, stock, sorted;
+	double part = 1, refs_part = 1, stock, sorted;
 	int which;
 
 	if (estimate->sampled)
@@ -646,15 +656,18 @@ static void reckon(struct estimate *estimate)
 	count(estimate, stock, sorted, sorted);
 	stock = send_time(estimate, &estimate->data, 1) / part;
 	sorted = sorted_time(estimate, &estimate->data, part) / part;
-	count(estimate, stock, estimate->options->compressed_data ? stock : sorted, sorted);
+	count(estimate, stock, sorted, sorted);
+	stock = send_time(estimate, &estimate->past, 1) / part;
+	count(estimate, stock, stock, sorted_time(estimate, &estimate->past, part) / part);
 	for (which = 0; which < LOOK_UPS; which++) {
 		struct look_up *look_up = &estimate->look_ups[which];
 		struct gets found = { 0 };
 
-		count_leaves(estimate, &found, find_leaves(estimate, look_up->tree, &look_up->keys,
-							   part, &found));
+		count_leaves(estimate, &found,
+			     find_leaves(estimate, look_up->tree, &look_up->keys,
+					 which == BLOCKS ? refs_part : part, &found));
 		if (which == EXTENTS)
-			take_refs(estimate, part, &found);
+			refs_part = take_refs(estimate, part, &found);
 		free(found.v);
 	}
 	add_processor(estimate, part);
@@ -674,6 +687,8 @@ static void print(const struct estimate *estimate)
 	if (estimate->sampled < tree[0].leaves && estimate->runs > 1)
 		error += 2 * sqrt(fmax(estimate->squares / estimate->runs - mean * mean, 0) /
 				  estimate->runs) / mean;
+	if (estimate->sampled < tree[0].leaves && estimate->runs < 2)
+		error = 1;
 	if (estimate->options->disk_rate)
 		error += 0.1;
 	if (estimate->options->json)
@@ -703,7 +718,7 @@ static void print(const struct estimate *estimate)
 		       ratio > 0.8 ? "; there is next to nothing to gain" : "");
 }
 
-static struct estimate *begin(const struct options *options)
+static struct estimate *begin(const struct options *options, int keep)
 {
 	struct estimate *estimate = calloc(1, sizeof(*estimate));
 
@@ -713,23 +728,22 @@ static struct estimate *begin(const struct options *options)
 	open_tree(estimate, 0, options->subvolumes[0]);
 	if (options->parent)
 		open_tree(estimate, 1, options->parent);
-	collect(estimate);
+	collect(estimate, keep);
 	return estimate;
 }
 
 u64 estimate_leaves(const struct options *options)
 {
-	struct estimate *estimate = begin(options);
-	u64 n = estimate->leaves.n;
+	struct estimate *estimate = begin(options, 0);
+	u64 n = estimate->trees[0].leaves + estimate->trees[1].leaves;
 
-	free(estimate->leaves.v);
 	free(estimate);
 	return n;
 }
 
 int estimate(const struct options *options)
 {
-	struct estimate *estimate = begin(options);
+	struct estimate *estimate = begin(options, 1);
 
 	if (!estimate->leaves.n)
 		give_up("there is nothing to be sent");

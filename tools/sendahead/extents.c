@@ -90,7 +90,7 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 	count = get_u64(item->data);
 	if (count > REFS_FOLLOWED || (count < 2 && !all))
 		return;
-	for (; at < item->len; at += size) {
+	for (; at < item->len && count; at += size) {
 		const u8 *p = item->data + at + 1;
 
 		/* the type, the reference, and how often that is */
@@ -98,11 +98,12 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 			p[-1] == BTRFS_SHARED_DATA_REF_KEY ? 13 : 9;
 		if (size > item->len - at)
 			break;
+		count -= size != 9;
 		if (size == 13)
 			*append(refs) = (struct ref) { .parent = get_u64(p) };
 		if (size != 29)
 			continue;
-		/* below 0 where a part of the extent is behind the beginning of the file */
+		/* below 0 where a part of the extent is before the beginning of the file */
 		offset = get_u64(p + 16);
 		if (offset > INT64_MAX)
 			offset = 0;

@@ -46,6 +46,7 @@ struct ref {
 };
 
 #define REFS_FOLLOWED 1024	/* to an extent, by the kernel at most */
+#define REFS_NOTED (1 << 20)	/* at once */
 
 struct refs {
 	struct ref *v;
