@@ -22,7 +22,6 @@
 #define RUNS 32			/* of neighbours in the tree, that are looked at */
 #define RUN 32			/* leaves of one */
 #define PIECE (1 << 20)
-#define CSUMS_STEP (8 << 20)	/* a leaf has the checksums of more than that */
 #define NEAR (64 << 20)		/* where the head needs a short seek only */
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
 #define DEEP 32			/* requests that a disk without heads serves at once */
@@ -45,11 +44,7 @@
 #define OVERLAP 0.8		/* of disk and processor */
 #define OVERLAP_AHEAD 0.3	/* where an increment is read ahead */
 
-/* Of struct btrfs_header and struct btrfs_item, which old headers do not have. */
-#define HEADER_BYTENR 48
-#define HEADER_GENERATION 80
-#define HEADER_NR 96
-#define HEADER_SIZE 101
+/* Of struct btrfs_item, which old headers do not have. */
 #define ITEM_SIZE 25
 
 /* A read of the disk. */
@@ -87,7 +82,8 @@ struct estimate {
 	double random, near, rate;	/* of the disk: seconds, bytes a second */
 	double search;		/* of the processor: seconds */
 	u64 nodes, elsewhere;
-	double extent_leaves;	/* of that tree, once they have been counted */
+	u64 counted;		/* the last tree whose leaves were counted */
+	double counted_leaves;
 	struct gets leaves;	/* of both trees, in the order of keys */
 	struct get *by_order;	/* the same */
 	/* the sample of them */
@@ -99,6 +95,12 @@ struct estimate {
 	/* seconds of the send */
 	double stock, program, module;
 };
+
+/* Another number by chance. */
+static u64 draw(u64 *chance)
+{
+	return *chance = *chance * 6364136223846793005ULL + 1442695040888963407ULL;
+}
 
 static double now(void)
 {
@@ -233,10 +235,8 @@ static double send_time(const struct estimate *estimate, const struct gets *gets
 			for (j = i; j < gets->n && j < i + window; j++) {
 				if (done[j] || v[j].parent)
 					continue;
-				chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
-				time = get_time(estimate, &v[j], end, 1,
-						window == 1 ? 0.5 : (chance >> 11) * 0x1p-53,
-						among);
+				time = get_time(estimate, &v[j], end, 1, window == 1 ? 0.5 :
+						(draw(&chance) >> 11) * 0x1p-53, among);
 				if (time < least) {
 					least = time;
 					next = j;
@@ -281,7 +281,8 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 {
 	const struct options *options = estimate->options;
 	int past = options->compressed_data && extent->compressed;
-	u64 at, order;
+	/* a leaf has the checksums of nearly twice that */
+	u64 at, order, step = (u64)estimate->disk.nodesize << 9;
 
 	if (extent->generation <= estimate->trees[1].root.generation)
 		return;
@@ -294,7 +295,7 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 	want_key(estimate, EXTENTS, extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
 	if (options->no_data || disk_place(&estimate->disk, extent->disk, &order))
 		return;
-	for (at = 0; !past && at < extent->disk_bytes; at += CSUMS_STEP)
+	for (at = 0; !past && at < extent->disk_bytes; at += step)
 		want_key(estimate, CSUMS, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
 			 extent->disk + at);
 	add(past ? &estimate->past : &estimate->data, order,
@@ -431,45 +432,52 @@ static void add_leaf(struct estimate *estimate, struct gets *found, u64 bytenr)
 		add(found, get.order, estimate->disk.nodesize)->bytenr = bytenr;
 }
 
+/* How many leaves a tree has: that of extents is asked for twice in a row. */
+static double tree_leaves(struct estimate *estimate, u64 tree, const struct pointer *root)
+{
+	struct walk walk;
+	struct leaf leaf;
+
+	if (estimate->counted == tree)
+		return estimate->counted_leaves;
+	estimate->counted = tree;
+	estimate->counted_leaves = 0;
+	walk_init(&walk, &estimate->disk, root, DEEP);
+	while (walk_next_leaf(&walk, NULL, &leaf) > 0)
+		estimate->counted_leaves++;
+	walk_free(&walk);
+	return estimate->counted_leaves;
+}
+
 /* The leaves that the sample needs. Return: how many all that is sent needs. */
 static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys, double part,
 			  struct gets *found)
 {
-	struct walk *walk = calloc(1, sizeof(*walk));
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
-	/* all that are not read anyway */
-	double all = tree == estimate->trees[0].id ? -(double)estimate->trees[0].leaves : 0;
+	struct walk walk;
+	double all = 0;
 	size_t i;
 
-	if (!walk)
-		give_up("no memory");
 	if (!keys->n || disk_root(&estimate->disk, tree, &root))
-		goto out;
+		return found->n;
 	sort_list(keys, key_cmp);
-	walk_init(walk, &estimate->disk, &root, DEEP);
-	walk->ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
+	walk_init(&walk, &estimate->disk, &root, DEEP);
+	walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
 	for (i = 0; i < keys->n; i++) {
 		if (key_cmp(&keys->v[i], &leaf.end) < 0)
 			continue;
-		if (walk_seek(walk, &keys->v[i], &leaf) <= 0)
+		if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
 			break;
 		add_leaf(estimate, found, leaf.at.bytenr);
 	}
-	walk_free(walk);
-	if (part < 1 && found->n && tree == BTRFS_EXTENT_TREE_OBJECTID && estimate->extent_leaves) {
-		all = estimate->extent_leaves;
-	} else if (part < 1 && found->n) {
-		/* who draws 1 / part times as often from all of them meets so many */
-		walk_init(walk, &estimate->disk, &root, DEEP);
-		while (walk_next_leaf(walk, NULL, &leaf) > 0)
-			all++;
-		walk_free(walk);
-		if (tree == BTRFS_EXTENT_TREE_OBJECTID)
-			estimate->extent_leaves = all;
-	}
-out:
-	free(walk);
+	walk_free(&walk);
+	if (part < 1 && found->n)
+		all = tree_leaves(estimate, tree, &root);
+	/* not those that are read anyway */
+	if (tree == estimate->trees[0].id)
+		all -= estimate->trees[0].leaves;
+	/* who draws 1 / part times as often from all of them meets so many */
 	return all > found->n ? all * (1 - pow(1 - found->n / all, 1 / part)) : found->n;
 }
 
@@ -487,9 +495,8 @@ static double read_time(const struct estimate *estimate, u64 order, size_t n, u6
 	for (i = 0; i < n; i++) {
 		u64 at = i * (bytes >> 12);
 
-		chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
 		if (range > n * bytes)
-			at = (chance >> 24) % (range >> 12);
+			at = (draw(&chance) >> 24) % (range >> 12);
 		if (disk_read(&estimate->disk, order + at, block, bytes))
 			give_up("the disk cannot be read: %m");
 	}
@@ -513,7 +520,7 @@ static double search_time(const struct estimate *estimate)
 	return least;
 }
 
-/* The two numbers of a disk, and that of the processor. */
+/* The numbers of a disk, and that of the processor. */
 static void measure(struct estimate *estimate)
 {
 	const struct options *options = estimate->options;

@@ -7,13 +7,7 @@
 
 #include "node.h"
 
-/* Of struct btrfs_header and struct btrfs_key_ptr, which old headers do not have. */
-#define HEADER_FSID 32
-#define HEADER_BYTENR 48
-#define HEADER_GENERATION 80
-#define HEADER_NR 96
-#define HEADER_LEVEL 100
-#define HEADER_SIZE 101
+/* Of struct btrfs_key_ptr, which old headers do not have. */
 #define POINTER_SIZE 33
 
 static u32 crc_table[256];

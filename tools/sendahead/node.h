@@ -7,6 +7,14 @@
 
 #include "util.h"
 
+/* Of struct btrfs_header, which old headers do not have. */
+#define HEADER_FSID 32
+#define HEADER_BYTENR 48
+#define HEADER_GENERATION 80
+#define HEADER_NR 96
+#define HEADER_LEVEL 100
+#define HEADER_SIZE 101
+
 /* Levels that a tree can have. */
 #define MAX_LEVEL 8
 
