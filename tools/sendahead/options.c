@@ -242,4 +242,9 @@ void options_parse(struct options *options, const char *command, int argc, char 
 		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
 		exit(2);
 	}
+	if (!strcmp(command, "estimate") &&
+	    (options->nr_subvolumes > 1 || (options->nr_clones && !options->parent))) {
+		fprintf(stderr, "sendahead: estimate takes one snapshot, and its parent by -p\n");
+		exit(2);
+	}
 }
