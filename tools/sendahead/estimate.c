@@ -44,9 +44,6 @@
 #define OVERLAP 0.8		/* of disk and processor */
 #define OVERLAP_AHEAD 0.3	/* where an increment is read ahead */
 
-/* Of struct btrfs_item, which old headers do not have. */
-#define ITEM_SIZE 25
-
 /* A read of the disk. */
 struct get {
 	u64 order;		/* as of disk_place() */
@@ -325,22 +322,6 @@ static void take_directory(struct estimate *estimate, u64 ino)
 	*recent = ino;
 }
 
-/* Item @i of a leaf as it was read. Return: whether there is one. */
-static int leaf_item(const struct estimate *estimate, const u8 *block, u32 i, struct item *item)
-{
-	const u8 *p = block + HEADER_SIZE + i * ITEM_SIZE;
-	u32 nr = get_u32(block + HEADER_NR), size = estimate->disk.nodesize;
-	u64 offset;
-
-	if (i >= nr || nr > (size - HEADER_SIZE) / ITEM_SIZE)
-		return 0;
-	offset = HEADER_SIZE + (u64)get_u32(p + 17);
-	*item = (struct item) {
-		{ get_u64(p), p[8], get_u64(p + 9) }, block + offset, get_u32(p + 21)
-	};
-	return offset + item->len <= size;
-}
-
 static void take_leaf(struct estimate *estimate, const struct get *leaf, const u8 *block,
 		      struct extents *extents)
 {
@@ -352,7 +333,7 @@ static void take_leaf(struct estimate *estimate, const struct get *leaf, const u
 	    get_u64(block + HEADER_GENERATION) != leaf->generation)
 		return;
 	estimate->sampled++;
-	for (i = 0; leaf_item(estimate, block, i, &item); i++) {
+	for (i = 0; leaf_item(block, estimate->disk.nodesize, i, &item); i++) {
 		estimate->items++;
 		extents_take(extents, &item);
 		if (item.key.type == BTRFS_INODE_ITEM_KEY && item.len >= 16 &&
@@ -596,7 +577,7 @@ static double take_refs(struct estimate *estimate, double part, const struct get
 		if (disk_read(&estimate->disk, leaves->v[i * stride % leaves->n].order, block,
 			      estimate->disk.nodesize))
 			continue;
-		for (j = 0; leaf_item(estimate, block, j, &item); j++) {
+		for (j = 0; leaf_item(block, estimate->disk.nodesize, j, &item); j++) {
 			struct key key = { item.key.objectid, BTRFS_EXTENT_ITEM_KEY, 0 };
 
 			if (bsearch(&key, extents->v, extents->n, sizeof(key), key_cmp))

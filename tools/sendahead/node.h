@@ -5,7 +5,7 @@
 #ifndef SENDAHEAD_NODE_H
 #define SENDAHEAD_NODE_H
 
-#include "util.h"
+#include "search.h"
 
 /* Of struct btrfs_header, which old headers do not have. */
 #define HEADER_FSID 32
@@ -50,6 +50,9 @@ struct node {
  * Return: the node, to be freed, or NULL if it is not what was wanted
  */
 struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct pointer *want);
+
+/* Item @i of a leaf of @size bytes as it was read. Return: whether there is one. */
+int leaf_item(const u8 *block, u32 size, u32 i, struct item *item);
 
 /* The checksum of @len bytes at @data, going on from @crc. */
 u32 crc32c(u32 crc, const void *data, size_t len);
