@@ -21,8 +21,6 @@
 /* A window of leaves ends where it tells of more data than so many windows of that. */
 #define DATA_WINDOWS 4
 
-#define LEAST (1ULL << 20)		/* of windows */
-#define LIMIT (1ULL << 30)		/* of automatic windows */
 #define THREADS 32			/* a disk with heads takes its pick of so many */
 #define THREADS_DATA 8
 #define SUBVOLUMES 1024			/* that references are followed into, at most */
@@ -619,12 +617,8 @@ static void set_limits(struct ahead *ahead)
 {
 	const struct options *options = ahead->options;
 	struct stats *stats = &ahead->place->stats;
-	u64 window = options->window;
+	u64 window = limits_window(options->window);
 
-	if (!window)
-		window = min_u64(limits_memory() / 8, LIMIT);
-	if (window < LEAST)
-		window = LEAST;
 	ahead->items.size = ahead->disk.nodesize * 4;
 	ahead->data.window = window;
 	ahead->sweep.threads = options->threads ? options->threads : THREADS;

@@ -8,6 +8,9 @@
 
 #include "limits.h"
 
+#define LEAST (1ULL << 20)		/* of windows */
+#define LIMIT (1ULL << 30)		/* of automatic windows */
+
 int limits_scan(const char *path, const char *format, ...)
 {
 	FILE *file = fopen(path, "re");
@@ -75,6 +78,13 @@ u64 limits_memory(void)
 	if (file)
 		fclose(file);
 	return limit;
+}
+
+u64 limits_window(u64 asked)
+{
+	u64 bytes = asked ? asked : min_u64(limits_memory() / 8, LIMIT);
+
+	return bytes < LEAST ? LEAST : bytes;
 }
 
 u64 limits_dirty(void)

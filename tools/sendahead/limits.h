@@ -16,6 +16,9 @@ int limits_scan(const char *path, const char *format, ...) __attribute__((format
  */
 u64 limits_memory(void);
 
+/* Bytes of a window: as many as are asked for, or, if 0, what the memory there is allows. */
+u64 limits_window(u64 asked);
+
 /* Bytes in the machine's memory that are not on a disk yet. */
 u64 limits_dirty(void);
 
