@@ -608,6 +608,7 @@ static void read_tree(struct ahead *ahead)
 		stats->extents += ahead->queue.n;
 		stats->planned_leaves += ahead->leaves.n;
 		stats->planned_bytes = ahead->position;
+		stats->planned_all = !goes_on;
 		read_extents(ahead);
 		size = next_size(ahead, size, ahead->position - from);
 	}

@@ -19,6 +19,7 @@ struct stats {
 	atomic_ullong paths;	/* looked up for a receive */
 	atomic_ullong extents, data_bytes, data_passed_bytes, dropped_bytes, files_failed;
 	atomic_ullong planned_bytes, planned_leaves;	/* of the subvolume, up to this window */
+	atomic_uint planned_all;			/* which is the last */
 	atomic_ullong others;				/* how often they were seen at the disk */
 	atomic_uint threads;
 	atomic_ullong window_bytes;

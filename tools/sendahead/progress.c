@@ -3,6 +3,7 @@
  * How far the send is, on a terminal: a process of its own, which counts the leaves that
  * there are, and sees from the data in the stream how many of them it has passed.
  */
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -25,12 +26,11 @@ static double passed(const struct mark *mark, u64 data)
 		(mark[1].leaves - mark[0].leaves) / (mark[1].bytes - mark[0].bytes);
 }
 
-static void show(struct place *place, const struct mark *mark, double leaves, u64 seconds)
+static void show(struct place *place, const struct mark *mark, double share, int all, u64 seconds)
 {
 	u64 bytes = place->stream_bytes, data = place->data;
-	double share = leaves > 0 && mark[2].leaves ? passed(mark + 1, data) / leaves : 0;
 	/* once it is known how much data there is, that tells the time */
-	double done = mark[2].leaves >= leaves && mark[2].bytes ? (double)data / mark[2].bytes : share;
+	double done = all && mark[2].bytes ? (double)data / mark[2].bytes : share;
 
 	fprintf(stderr, "\r%.1f MB, %.1f MB/s", bytes / 1e6, bytes / 1e6 / seconds);
 	if (share > 0 && share <= 1 && done > 0 && done <= 1)
@@ -42,10 +42,11 @@ static void show(struct place *place, const struct mark *mark, double leaves, u6
 void progress(const struct options *options, struct place *place)
 {
 	struct mark mark[3] = { 0 };
-	double leaves = 0;
+	double leaves = 0, share = 0;
 	u64 seconds;
 
 	for (seconds = 1;; seconds++) {
+		int all = place->stats.planned_all;
 		struct mark now = { place->stats.planned_leaves, place->stats.planned_bytes };
 
 		sleep(1);
@@ -57,7 +58,12 @@ void progress(const struct options *options, struct place *place)
 			mark[1] = mark[2];
 			mark[2] = now;
 		}
+		if (leaves > 0 && (all || now.leaves > leaves))
+			leaves = now.leaves;
+		/* the leaves are an estimate until then */
+		if (leaves > 0)
+			share = fmax(share, passed(mark + 1, place->data) / leaves);
 		if (seconds > 1 && place->stream_bytes)
-			show(place, mark, leaves, seconds);
+			show(place, mark, share, all, seconds);
 	}
 }
