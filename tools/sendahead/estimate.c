@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a send would read, and how long that takes: which leaves, the nodes say; what lies
- * in them, a sample of them. The disk reads the sample as btrfs send does, past the page
- * cache, or all is computed from two numbers.
+ * What a send would read, and how long that takes: which leaves, the nodes say, or a sample of
+ * the nodes; what lies in them, a sample of them. The disk reads the sample as btrfs send does,
+ * past the page cache, or all is computed from two numbers.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -16,9 +16,12 @@
 
 #include "estimate.h"
 #include "extents.h"
+#include "limits.h"
 #include "threads.h"
 #include "walk.h"
 
+#define NODES 512		/* of both trees, whose leaves are noted */
+#define GROUPS 64		/* of neighbours among the nodes, where there are more */
 #define RUNS 32			/* of neighbours in the tree, that are looked at */
 #define RUN 32			/* leaves of one */
 #define PIECE (1 << 20)
@@ -29,6 +32,7 @@
 #define STRIDE 7919		/* from one leaf to the next that is looked into, a prime, */
 #define OTHER_STRIDE 7907	/* and another, for a multiple of it */
 #define SORTED_COST 1.3		/* in the order of a disk with heads, to the floor */
+#define DESCENTS 16		/* in a tree, to know how many leaves it has */
 #define START 9			/* reads one after another, before anything is read ahead */
 /* What the processor does, as so many searches in a tree. */
 #define PER_INODE 29
@@ -57,8 +61,14 @@ struct gets {
 	size_t n, room;
 };
 
+/* Numbers, and how much each differs from the one before. */
+struct spread {
+	double n, sum, last, squares;	/* of the differences */
+};
+
 struct tree {
-	u64 id, leaves, apart;	/* that the send reads; those not behind the one before */
+	u64 id, since;		/* of its last change: balancing is none */
+	u64 leaves, apart;	/* that the send reads; those not behind the one before */
 	struct pointer root;
 };
 
@@ -74,13 +84,13 @@ struct estimate {
 	const struct options *options;
 	struct disk disk;
 	struct tree trees[2];	/* that is sent, the parent */
+	struct walk walks[2];	/* in these trees */
 	int heads;
 	double size;		/* of the device */
 	double random, near, rate;	/* of the disk: seconds, bytes a second */
 	double search;		/* of the processor: seconds */
 	u64 nodes, elsewhere;
-	u64 counted;		/* the last tree whose leaves were counted */
-	double counted_leaves;
+	double part;		/* of the nodes: those whose leaves are noted */
 	struct gets leaves;	/* of both trees, in the order of keys */
 	struct get *by_order;	/* the same */
 	/* the sample of them */
@@ -88,7 +98,7 @@ struct estimate {
 	u64 recent[RECENT];	/* directories */
 	struct gets data, past;	/* in the order of the send; past the page cache */
 	struct look_up look_ups[LOOK_UPS];
-	double runs, sum, squares;	/* of the bytes of a run */
+	struct spread groups, runs;	/* of their leaves, and of the bytes of a run */
 	/* seconds of the send */
 	double stock, program, module;
 };
@@ -97,6 +107,25 @@ struct estimate {
 static u64 draw(u64 *chance)
 {
 	return *chance = *chance * 6364136223846793005ULL + 1442695040888963407ULL;
+}
+
+static void take_number(struct spread *spread, double number)
+{
+	if (spread->n++)
+		spread->squares += pow(number - spread->last, 2);
+	spread->sum += number;
+	spread->last = number;
+}
+
+/*
+ * How far off their sum may be, as a part of it, of which @part was looked at: twice the standard
+ * error of numbers that were taken at equal distances, and of those in any other order rather more.
+ */
+static double doubt(const struct spread *spread, double part)
+{
+	if (spread->n < 2)
+		return 1;
+	return sqrt(2 * (1 - part) * spread->squares / (spread->n - 1) * spread->n) / spread->sum;
 }
 
 static double now(void)
@@ -123,47 +152,91 @@ static void open_tree(struct estimate *estimate, int parent, const char *path)
 	if (!parent)
 		disk_open(&estimate->disk, fd);
 	tree->id = info.treeid;
+	tree->since = info.ctransid > info.otransid ? info.ctransid : info.otransid;
 	if (disk_root(&estimate->disk, tree->id, &tree->root))
 		give_up("the root of %s cannot be found: %m", path);
 }
 
-/* All leaves that the send reads of both trees, which are counted, or kept as well. */
-static void collect(struct estimate *estimate, int keep)
+/* Begin to walk both trees, not below a level. Return: the walk in the parent's, or NULL. */
+static struct walk *start_walks(struct estimate *estimate, int lowest)
 {
-	struct walk *walk = calloc(2, sizeof(*walk)), *parent = NULL;
-	u64 order, behind[2] = { 0 };
-	struct leaf leaf;
-	int found;
+	int i, parent = estimate->options->parent != NULL;
 
-	if (!walk)
-		give_up("no memory");
-	walk_init(&walk[0], &estimate->disk, &estimate->trees[0].root, DEEP);
-	if (estimate->options->parent) {
-		parent = &walk[1];
-		walk_init(parent, &estimate->disk, &estimate->trees[1].root, DEEP);
+	for (i = 0; i <= parent; i++) {
+		walk_free(&estimate->walks[i]);
+		walk_init(&estimate->walks[i], &estimate->disk, &estimate->trees[i].root, DEEP);
+		estimate->walks[i].lowest = lowest;
 	}
-	while ((found = walk_next_leaf(walk, parent, &leaf)) > 0) {
+	return parent ? &estimate->walks[1] : NULL;
+}
+
+/* @found is what the walk has returned: it may have failed. */
+static int checked(int found)
+{
+	if (found < 0)
+		give_up("a node cannot be read, or is not what it has to be");
+	return found;
+}
+
+/* Note the leaves below @n nodes, whose keys are @from and those behind it. */
+static void note_leaves(struct estimate *estimate, const struct key *from, size_t n)
+{
+	struct walk *parent = start_walks(estimate, 0);
+	u64 order, behind[2] = { 0 }, noted = estimate->leaves.n;
+	struct leaf leaf;
+	int i;
+
+	for (i = 0; i <= (parent != NULL); i++) {
+		estimate->walks[i].ahead = 1;
+		checked(walk_seek(&estimate->walks[i], from, &leaf));
+		estimate->walks[i].ahead = min_u64(n, WALK_AHEAD);
+	}
+	while (checked(walk_next_leaf(estimate->walks, parent, &leaf)) &&
+	       key_cmp(&leaf.at.key, &from[n]) < 0) {
 		struct tree *tree = &estimate->trees[leaf.parent];
 		struct get *get;
 
-		if (disk_place(&estimate->disk, leaf.at.bytenr, &order))
+		/* the leaf of the other tree may begin before */
+		if (key_cmp(&leaf.at.key, from) < 0 ||
+		    disk_place(&estimate->disk, leaf.at.bytenr, &order))
 			continue;
 		tree->leaves++;
 		tree->apart += order != behind[leaf.parent];
 		behind[leaf.parent] = order + (estimate->disk.nodesize >> 12);
-		if (!keep)
-			continue;
 		get = add(&estimate->leaves, order, estimate->disk.nodesize);
 		get->bytenr = leaf.at.bytenr;
 		get->generation = leaf.at.generation;
 		get->parent = leaf.parent;
 	}
-	if (found < 0)
-		give_up("a node cannot be read, or is not what it has to be");
-	estimate->nodes = walk[0].nodes + walk[1].nodes;
-	walk_free(&walk[0]);
-	walk_free(&walk[1]);
-	free(walk);
+	take_number(&estimate->groups, estimate->leaves.n - noted);
+}
+
+/* Count the nodes above leaves, and note the leaves: below some of the nodes, if they are many. */
+static void collect(struct estimate *estimate)
+{
+	struct walk *parent = start_walks(estimate, 1);
+	struct keys nodes = { 0 };
+	struct leaf leaf;
+	size_t i, n, groups, group;
+
+	while (checked(walk_next_leaf(estimate->walks, parent, &leaf))) {
+		*append(&nodes) = leaf.at.key;
+		estimate->nodes += leaf.at.level;
+	}
+	n = nodes.n;
+	estimate->nodes += estimate->walks[0].nodes + estimate->walks[1].nodes;
+	*append(&nodes) = key_max;
+	groups = n > NODES ? GROUPS : 1;
+	group = min_u64(n, NODES) / groups;
+	for (i = 0; i < groups; i++)
+		note_leaves(estimate, &nodes.v[((2 * i + 1) * n / groups - group) / 2], group);
+	estimate->part = n ? (double)groups * group / n : 1;
+	for (i = 0; i < 2; i++) {
+		estimate->trees[i].leaves /= estimate->part;
+		estimate->trees[i].apart /= estimate->part;
+		walk_free(&estimate->walks[i]);
+	}
+	free(nodes.v);
 }
 
 /*
@@ -179,16 +252,15 @@ static double jump(const struct estimate *estimate, double gap, double chance)
 		sqrt(fmin(gap / estimate->size, 1));
 }
 
-static struct get *sort(const struct gets *gets)
+static struct get *copy(const struct gets *gets)
 {
-	struct get *sorted = calloc(gets->n + 1, sizeof(*sorted));
+	struct get *v = calloc(gets->n + 1, sizeof(*v));
 
-	if (!sorted)
+	if (!v)
 		give_up("no memory");
 	if (gets->n)
-		memcpy(sorted, gets->v, gets->n * sizeof(*sorted));
-	qsort(sorted, gets->n, sizeof(*sorted), by_number);
-	return sorted;
+		memcpy(v, gets->v, gets->n * sizeof(*v));
+	return v;
 }
 
 /*
@@ -249,21 +321,31 @@ static double send_time(const struct estimate *estimate, const struct gets *gets
 }
 
 /*
- * In the order of the disk, as the program and the module read. Gaps are only a @part of what they
- * are.
+ * In the order of the disk, @window bytes at a time, as the program and the module read. @part
+ * of all that they read is known; of a small window more, up to all of it. Gaps are only that
+ * part of what they are.
  */
-static double sorted_time(const struct estimate *estimate, const struct gets *gets, double part)
+static double sorted_time(const struct estimate *estimate, const struct gets *gets, double part,
+			  double window)
 {
-	double seconds = 0, among = estimate->heads ? (AHEAD + 1) / 2.0 : DEEP;
-	struct get *sorted = sort(gets);
+	double seconds = 0, bytes = 0, among = estimate->heads ? (AHEAD + 1) / 2.0 : DEEP;
+	struct get *v = copy(gets);
+	size_t i, from, to;
 	u64 end = 0;
-	size_t i;
 
-	for (i = 0; i < gets->n; i++) {
-		seconds += get_time(estimate, &sorted[i], end, part, 0.5, among);
-		end = (sorted[i].order << 12) + sorted[i].bytes;
+	for (i = 0; i < gets->n; i++)
+		bytes += v[i].bytes;
+	part = fmin(fmax(part, bytes / window), 1);
+	for (from = 0; from < gets->n; from = to) {
+		for (to = from, bytes = 0; to < gets->n && bytes < window; to++)
+			bytes += v[to].bytes;
+		qsort(v + from, to - from, sizeof(*v), by_number);
+		for (i = from; i < to; i++) {
+			seconds += get_time(estimate, &v[i], end, part, 0.5, among);
+			end = (v[i].order << 12) + v[i].bytes;
+		}
 	}
-	free(sorted);
+	free(v);
 	return estimate->heads ? SORTED_COST * seconds : seconds;
 }
 
@@ -281,7 +363,7 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 	/* a leaf has the checksums of nearly twice that */
 	u64 at, order, step = (u64)estimate->disk.nodesize << 9;
 
-	if (extent->generation <= estimate->trees[1].root.generation)
+	if (extent->generation <= estimate->trees[1].since)
 		return;
 	estimate->extents++;
 	if (!options->no_data)
@@ -325,7 +407,7 @@ static void take_directory(struct estimate *estimate, u64 ino)
 static void take_leaf(struct estimate *estimate, const struct get *leaf, const u8 *block,
 		      struct extents *extents)
 {
-	u64 since = estimate->trees[1].root.generation, changed = 0;
+	u64 since = estimate->trees[1].since, changed = 0;
 	struct item item;
 	u32 i;
 
@@ -378,9 +460,7 @@ static void take_run(struct estimate *estimate, struct sample *sample, size_t n)
 		take_extent(estimate, &extents.v[i]);
 	extents_free(&extents);
 	bytes = estimate->data_bytes - bytes + n * estimate->disk.nodesize;
-	estimate->runs++;
-	estimate->sum += bytes;
-	estimate->squares += bytes * bytes;
+	take_number(&estimate->runs, bytes);
 }
 
 /* Look into runs of leaves, all over the tree even if there is no time for all of them. */
@@ -413,53 +493,71 @@ static void add_leaf(struct estimate *estimate, struct gets *found, u64 bytenr)
 		add(found, get.order, estimate->disk.nodesize)->bytenr = bytenr;
 }
 
-/* How many leaves a tree has: that of extents is asked for twice in a row. */
-static double tree_leaves(struct estimate *estimate, u64 tree, const struct pointer *root)
+/* About how many leaves a tree has: what the nodes on some ways down to a leaf would make of it. */
+static double tree_leaves(const struct estimate *estimate, const struct pointer *root)
 {
-	struct walk walk;
-	struct leaf leaf;
+	double all = 0, leaves;
+	u64 chance = 1;
+	int i;
 
-	if (estimate->counted == tree)
-		return estimate->counted_leaves;
-	estimate->counted = tree;
-	estimate->counted_leaves = 0;
-	walk_init(&walk, &estimate->disk, root, DEEP);
-	while (walk_next_leaf(&walk, NULL, &leaf) > 0)
-		estimate->counted_leaves++;
-	walk_free(&walk);
-	return estimate->counted_leaves;
+	for (i = 0; i < DESCENTS; i++) {
+		struct pointer at = *root;
+
+		for (leaves = 1; at.level;) {
+			struct node *node = disk_node(&estimate->disk, &at);
+
+			if (!node)
+				return 0;
+			leaves *= node->nr;
+			at = node->child[at.level == root->level ? node->nr * i / DESCENTS :
+					 (draw(&chance) >> 33) % node->nr];
+			free(node);
+		}
+		all += leaves / DESCENTS;
+	}
+	return all;
 }
 
-/* The leaves that the sample needs. Return: how many all that is sent needs. */
-static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys, double part,
-			  struct gets *found)
+/*
+ * The leaves that the sample needs, until @end. @part: of all keys those in the sample. @done: is
+ * set to which part of these was looked for. Return: how many leaves all that is sent needs.
+ */
+static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys, double end,
+			  double part, double *done, struct gets *found)
 {
+	const struct tree *sent = estimate->trees;
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	struct walk walk;
-	double all = 0;
+	double all = 0, needed;
 	size_t i;
 
+	*done = 1;
 	if (!keys->n || disk_root(&estimate->disk, tree, &root))
-		return found->n;
+		return 0;
 	sort_list(keys, key_cmp);
 	walk_init(&walk, &estimate->disk, &root, DEEP);
 	walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
 	for (i = 0; i < keys->n; i++) {
 		if (key_cmp(&keys->v[i], &leaf.end) < 0)
 			continue;
-		if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
+		if ((i && now() > end) || walk_seek(&walk, &keys->v[i], &leaf) <= 0)
 			break;
-		add_leaf(estimate, found, leaf.at.bytenr);
+		if (tree != sent->id || leaf.at.generation <= sent[1].root.generation)
+			add_leaf(estimate, found, leaf.at.bytenr);
 	}
 	walk_free(&walk);
-	if (part < 1 && found->n)
-		all = tree_leaves(estimate, tree, &root);
+	*done = (double)i / keys->n;
+	if (!found->n)
+		return 0;
+	if (part < 1)
+		all = tree_leaves(estimate, &root);
 	/* not those that are read anyway */
-	if (tree == estimate->trees[0].id)
-		all -= estimate->trees[0].leaves;
+	if (tree == sent->id)
+		all -= sent->leaves;
+	needed = found->n / *done;
 	/* who draws 1 / part times as often from all of them meets so many */
-	return all > found->n ? all * (1 - pow(1 - found->n / all, 1 / part)) : found->n;
+	return all > needed ? all * (1 - pow(1 - needed / all, 1 / part)) : needed;
 }
 
 /* Seconds for @n reads within @range bytes: by chance, or one after another. */
@@ -549,7 +647,7 @@ static void count_leaves(struct estimate *estimate, const struct gets *found, do
 		stock += get_time(estimate, &found->v[i],
 				  own->v[i * own->n / found->n].order << 12, 1, 0.5, 1);
 	stock *= all / found->n;
-	sorted = sorted_time(estimate, found, found->n / all) * all / found->n;
+	sorted = sorted_time(estimate, found, found->n / all, INFINITY) * all / found->n;
 	count(estimate, stock, sorted, sorted);
 	estimate->elsewhere += all;
 }
@@ -566,7 +664,7 @@ static double take_refs(struct estimate *estimate, double part, const struct get
 	struct gets found = { 0 };
 	struct refs refs = { 0 };
 	size_t stride = leaves->n % STRIDE ? STRIDE : OTHER_STRIDE;
-	double end = now() + TIME / 2;
+	double end = now() + TIME / 2, known = 0, done;
 	struct item item;
 	u8 *block;
 	size_t i, j;
@@ -593,16 +691,18 @@ static double take_refs(struct estimate *estimate, double part, const struct get
 		if (!ref->tree) {
 			if (!i || ref[-1].parent != ref->parent)
 				add_leaf(estimate, &found, ref->parent);
+			known++;
 			continue;
 		}
 		*append(&others) = ref->key;
 		if (i + 1 < refs.n && ref[1].tree == ref->tree)
 			continue;
-		find_leaves(estimate, ref->tree, &others, 1, &found);
+		find_leaves(estimate, ref->tree, &others, end, 1, &done, &found);
+		known += others.n * done;
 		others.n = 0;
 	}
 	if (refs.n)
-		part *= (double)i / refs.n;
+		part *= known / refs.n;
 	free(refs.v);
 	free(others.v);
 	for (i = 0; i < found.n; i++)
@@ -622,7 +722,7 @@ static void add_processor(struct estimate *estimate, double part)
 		   PER_INLINE * estimate->inlines +
 		   PER_EXTENT * (estimate->extents - estimate->inlines) +
 		   PER_BYTE * estimate->data_bytes) / part +
-		PER_LEAF * (estimate->leaves.n + estimate->elsewhere) + PER_SEND;
+		PER_LEAF * (estimate->leaves.n / estimate->part + estimate->elsewhere) + PER_SEND;
 	seconds *= estimate->search;
 	count(estimate, seconds - OVERLAP * fmin(seconds, estimate->stock),
 	      seconds - overlap * fmin(seconds, estimate->program),
@@ -631,31 +731,35 @@ static void add_processor(struct estimate *estimate, double part)
 
 static void reckon(struct estimate *estimate)
 {
-	double part = 1, refs_part = 1, stock, sorted;
+	double part = 1, refs_part = 1, stock, sorted, all, done;
+	/* both leaves and data are read in halves of it */
+	double window = limits_window(estimate->options->window) / 2;
 	int which;
 
 	if (estimate->sampled)
 		part = (double)estimate->sampled / estimate->trees[0].leaves;
-	stock = send_time(estimate, &estimate->leaves, AHEAD);
-	sorted = sorted_time(estimate, &estimate->leaves, 1);
+	stock = send_time(estimate, &estimate->leaves, AHEAD) / estimate->part;
+	sorted = sorted_time(estimate, &estimate->leaves, estimate->part, window) /
+		estimate->part;
 	count(estimate, stock, sorted, sorted);
 	stock = estimate->nodes * jump(estimate, 1 << 30, 0.5);
 	sorted = START * estimate->random + stock * 2 / (AHEAD + 1);
 	count(estimate, stock, sorted, sorted);
 	stock = send_time(estimate, &estimate->data, 1) / part;
-	sorted = sorted_time(estimate, &estimate->data, part) / part;
+	sorted = sorted_time(estimate, &estimate->data, part, window) / part;
 	count(estimate, stock, sorted, sorted);
 	stock = send_time(estimate, &estimate->past, 1) / part;
-	count(estimate, stock, stock, sorted_time(estimate, &estimate->past, part) / part);
+	sorted = sorted_time(estimate, &estimate->past, part, window) / part;
+	count(estimate, stock, stock, sorted);
 	for (which = 0; which < LOOK_UPS; which++) {
 		struct look_up *look_up = &estimate->look_ups[which];
 		struct gets found = { 0 };
 
-		count_leaves(estimate, &found,
-			     find_leaves(estimate, look_up->tree, &look_up->keys,
-					 which == BLOCKS ? refs_part : part, &found));
-		if (which == EXTENTS)
-			refs_part = take_refs(estimate, part, &found);
+		all = find_leaves(estimate, look_up->tree, &look_up->keys, now() + TIME,
+				  which == BLOCKS ? refs_part : part, &done, &found);
+		count_leaves(estimate, &found, all);
+		if (which == EXTENTS && found.n)
+			refs_part = take_refs(estimate, part * done, &found);
 		free(found.v);
 	}
 	add_processor(estimate, part);
@@ -669,16 +773,13 @@ static void reckon(struct estimate *estimate)
 static void print(const struct estimate *estimate)
 {
 	const struct tree *tree = estimate->trees;
-	double mean = estimate->runs ? estimate->sum / estimate->runs : 1, error = 0.25;
 	double ratio = estimate->program / estimate->stock, file = estimate->search * PER_FILE;
+	double error = estimate->options->disk_rate ? 0.35 : 0.25;
 
-	if (estimate->sampled < tree[0].leaves && estimate->runs > 1)
-		error += 2 * sqrt(fmax(estimate->squares / estimate->runs - mean * mean, 0) /
-				  estimate->runs) / mean;
-	if (estimate->sampled < tree[0].leaves && estimate->runs < 2)
-		error = 1;
-	if (estimate->options->disk_rate)
-		error += 0.1;
+	if (estimate->sampled < tree[0].leaves)
+		error += hypot(doubt(&estimate->runs, 0),
+			       estimate->part < 1 ? doubt(&estimate->groups, estimate->part) : 0);
+	error = fmin(error, 1);
 	if (estimate->options->json)
 		printf("{\"leaves\":%ju,\"leaves_apart\":%ju,\"parent_leaves\":%ju,"
 		       "\"parent_leaves_apart\":%ju,\"leaf_bytes\":%u,\"nodes\":%ju,"
@@ -706,7 +807,7 @@ static void print(const struct estimate *estimate)
 		       ratio > 0.8 ? "; there is next to nothing to gain" : "");
 }
 
-static struct estimate *begin(const struct options *options, int keep)
+static struct estimate *begin(const struct options *options)
 {
 	struct estimate *estimate = calloc(1, sizeof(*estimate));
 
@@ -716,33 +817,40 @@ static struct estimate *begin(const struct options *options, int keep)
 	open_tree(estimate, 0, options->subvolumes[0]);
 	if (options->parent)
 		open_tree(estimate, 1, options->parent);
-	collect(estimate, keep);
+	collect(estimate);
 	return estimate;
 }
 
 u64 estimate_leaves(const struct options *options)
 {
-	struct estimate *estimate = begin(options, 0);
+	struct estimate *estimate = begin(options);
 	u64 n = estimate->trees[0].leaves + estimate->trees[1].leaves;
 
+	free(estimate->leaves.v);
 	free(estimate);
 	return n;
 }
 
 int estimate(const struct options *options)
 {
-	struct estimate *estimate = begin(options, 1);
+	struct estimate *estimate = begin(options);
 
 	if (!estimate->leaves.n)
 		give_up("there is nothing to be sent");
+	/* the generation of an extent tells whether it is new */
+	if (estimate->trees[1].since > estimate->trees[0].since)
+		give_up("the parent is younger than what is sent");
 	estimate->look_ups[EXTENTS].tree = BTRFS_EXTENT_TREE_OBJECTID;
 	estimate->look_ups[BLOCKS].tree = BTRFS_EXTENT_TREE_OBJECTID;
 	estimate->look_ups[CSUMS].tree = BTRFS_CSUM_TREE_OBJECTID;
 	estimate->look_ups[NAMES].tree = estimate->trees[0].id;
-	estimate->by_order = sort(&estimate->leaves);
+	estimate->by_order = copy(&estimate->leaves);
+	qsort(estimate->by_order, estimate->leaves.n, sizeof(*estimate->by_order), by_number);
 	take_sample(estimate);
 	measure(estimate);
 	reckon(estimate);
 	print(estimate);
+	if (fflush(stdout))
+		give_up("what it says cannot be written: %m");
 	return 0;
 }

@@ -22,6 +22,7 @@ struct walk {
 	const struct disk *disk;
 	struct pointer root;
 	int top;			/* level of the lowest node read */
+	int lowest;			/* level of what is found: 0, or nodes instead of leaves */
 	/* above the root one whose only child it is, and one that is never read: the end */
 	struct level levels[MAX_LEVEL + 2];
 	u32 threads;
