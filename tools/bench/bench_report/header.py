@@ -33,7 +33,9 @@ def describe_disk(env):
 
 
 def describe_fio(env):
-    """What fio says this disk does."""
+    """What fio says this disk does, if it was asked."""
+    if not env.get("fio"):
+        return []
     parts = []
     for depth in (1, 32):
         random = lookup(env, "fio", f"randread_qd{depth}")

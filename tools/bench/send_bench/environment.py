@@ -125,7 +125,7 @@ def environment(run):
         "trees": {snap: load(run.partial, f"tree-{snap}.json") for snap in ("snap1", "snap2")},
         "published": {name: int(value) for name, value in published.items()}
                      if published["files"] else None,
-        "fio": load(run.partial, "fio.json"),
+        "fio": None if options.no_fio else load(run.partial, "fio.json"),
         "variants": run.variants, "samples": options.samples, "to": options.to,
         "no_data": options.no_data, "compressed_data": options.compressed_data,
         "cached": options.cached,

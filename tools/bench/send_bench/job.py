@@ -108,7 +108,7 @@ class Workload:
 def job_text(options, workload, **more):
     """All that the guest is told: lines KEY=value."""
     same = ("device receive_device receive_profile erase dry_run samples to faithful no_data "
-            "compressed_data cached beside buffer rate latency receive_rounds seed clock "
+            "compressed_data no_fio cached beside buffer rate latency receive_rounds seed clock "
             "own_kernel").split()
     job = {**workload.numbers, **{name: getattr(options, name) for name in same},
            "parameters": " ".join(options.parameters), "trace": not options.no_trace,

@@ -88,6 +88,7 @@ Results:
   --format table|json|tsv  what to print (default table)
   --no-trace            do not keep the trace of the disk's commands, and not which
                         trees its blocks belong to
+  --no-fio              do not have fio measure the bare disk
   --count-instructions  count also what the processor executes for each send when
                         the disk is not needed, for bench-report --by-class: in
                         QEMU and by a kernel of its own (minutes, and twice four
@@ -114,7 +115,7 @@ RECEIVE = ("receive-profile", "receive-rounds", "buffer", "rate", "latency")
 # A network of 100 Mbit/s: --to remote.
 REMOTE = {"rate": "12M", "latency": 20}
 FLAGS = ("erase", "cached", "print-workload", "print-job", "faithful", "no-data", "compressed-data",
-         "no-trace", "count-instructions", "dry-run")
+         "no-trace", "no-fio", "count-instructions", "dry-run")
 # Options that change a number of the workload, which has its default.
 OVERRIDES = ("files", "jobs", "inline-size", "update-every", "grow", "nodesize", "pace")
 # What the numbers of a workload may be, whether an option or a file gives them.
