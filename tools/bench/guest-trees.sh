@@ -94,6 +94,7 @@ the fs tree of ${job[device]}"
 	for ((level = top_level; level > 0; level--)); do
 		mapfile -t blocks < <("${dump[@]}" "${blocks[@]/#/--block=}" "${job[device]}" |
 			awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
+		((${#blocks[@]})) || die "${dump[*]} names nothing below level $level of ${job[device]}"
 		nr=$((nr + ${#blocks[@]}))
 	done
 	printf '{"blocks":%d,"printed":%d,"levels":%d}\n' "$nr" "$((2 * nr))" "$((top_level + 1))" \
