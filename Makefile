@@ -48,7 +48,7 @@ help:
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
 	@echo '              kernels of the machine it is installed on, in out/'
-	@echo 'make man      manual pages of the smaller tools, from what --help says, in build/man'
+	@echo 'make man      manual pages, from what --help says and more, in build/man'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 # Packages are installed with sudo by others than root, and so is the bench run.
@@ -116,12 +116,13 @@ deb:
 	@scripts/install-deps deb
 	@dkms/build-deb
 
+# Elsewhere than on Debian the compiler says what is missing.
 program:
-	@scripts/install-deps program
+	@! type apt-get >/dev/null 2>&1 || scripts/install-deps program
 	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead OUT='$(CURDIR)/build'
 
-# Those of the larger tools are written by hand, in man/.
-man:
+# What --help does not say is in NAME.h2m.
+man: program
 	@scripts/install-deps man
 	@mkdir -p build/man
 	@cd tools/kernels && for tool in apply-series build-modules build-root check-newest \
@@ -130,6 +131,12 @@ man:
 			--name="$$(sed '1,2d; /^#/!Q; s/^# //' $$tool | tr '\n' ' ' | \
 				sed 's/[:.] .*//; s/./\l&/')" ./$$tool || exit; \
 	done
+	@for tool in bench-report send-bench send-cost; do \
+		help2man --no-info --version-string=sendahead --output=build/man/$$tool.1 \
+			--include=tools/bench/$$tool.h2m tools/bench/$$tool || exit; \
+	done
+	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead \
+		OUT='$(CURDIR)/build' '$(CURDIR)/build/man/sendahead.1'
 
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h

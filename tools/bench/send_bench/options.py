@@ -6,7 +6,7 @@ import sys
 import types
 
 USAGE = """\
-usage: send-bench.sh [OPTION]...
+Usage: send-bench.sh [OPTION]...
 
 Build a tree of files on a btrfs, take two snapshots and time the full and the
 incremental send with a cold cache. Without --device this happens in a virtual
