@@ -30,7 +30,7 @@ help:
 	@echo 'make check    style, in seconds: shellcheck, checkpatch, licences, names'
 	@echo 'make quick    the model, unit tests, liveness and streams of the newest kernel, in two'
 	@echo '              minutes where the kernels are built'
-	@echo 'make test     style and tests on the newest kernel, but for those that take long;'
+	@echo 'make test     style and tests on the newest kernel in User Mode Linux, but for long ones;'
 	@echo '              KERNELS="6.12 6.1" on those, KERNELS=all all of them on each,'
 	@echo '              TESTS="vm bench/002" only these. What a slow machine has no time'
 	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
@@ -67,7 +67,7 @@ bench:
 
 test:
 	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" \
-		--kernels '$(or $(KERNELS),newest)' $(TESTS)
+		--kernels '$(or $(KERNELS),newest-uml)' $(TESTS)
 
 quick:
 	@tools/testing/btrfs-send/run-all --kernels newest-uml rotdisk/001 rotdisk/002 rotdisk/006 \
