@@ -15,8 +15,8 @@ machine on a simulated disk and in virtual time.
 What is measured:
   --device DEV          a block device; needs root, and what is on it is lost
   --erase               destroy a partition table or a file system on it
-  --profile NAME        simulated disk (drivers/block/rotdisk/profiles/; default
-                        desktop-7200)
+  --profile NAME        simulated disk: one of drivers/block/rotdisk/profiles, or a
+                        file (with a slash); default desktop-7200
   --kind uml|qemu|host  kind of virtual machine, see vm/run --help (default uml);
                         host: none, but a simulated disk in real time under this
                         machine's own kernel; needs root
@@ -29,16 +29,18 @@ What is measured:
                         desktop: 0.25; nas: 1)
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
   --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
-  --variants LIST       off, stock, patched, or another mode of btrfs.send_prefetch:
-                        generation, exact; comma separated (default
-                        off,stock,patched). Also searches: with patches/KERNEL/searches
-                        only; program: build/sendahead instead of btrfs, at
-                        both ends, on the untouched kernel; program-send,
-                        program-receive: at one end only
+  --variants LIST       comma separated (default off,stock,patched). stock: the
+                        untouched kernel; patched: the patched one as it is; off,
+                        generation, exact: modes of btrfs.send_prefetch in that;
+                        searches: with patches/KERNEL/searches only; program:
+                        build/sendahead instead of btrfs, at both ends, on the
+                        untouched kernel; program-send, program-receive: at one
+                        end only
   --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
-  --timeout SECONDS     give a virtual machine up after so long (default 3600)
+  --timeout SECONDS     give a virtual machine up after so many real seconds
+                        (default 3600)
 
 The tree:
   --workload NAME       published, one of tools/bench/workloads (aged, compressed,
@@ -74,14 +76,16 @@ The send:
                         snapshot, each but the last deleted again (workloads that
                         have rounds, which are N at least; not with --device)
   --buffer SIZE         mbuffer of this size before btrfs receive; the program's
-                        own buffer of this size where that receives
+                        own buffer of this size, of 1G at most, where that
+                        receives
   --rate SIZE           bytes a second between the two, by pv: a slow network
   --latency MS          time from the one to the other, with 6 MiB under way at most
   --no-data             btrfs send --no-data
-  --compressed-data     btrfs send --compressed-data
+  --compressed-data     btrfs send --compressed-data, by protocol 2
   --beside reader|writer  time somebody else during each send: random reads of
-                        4 KiB with pauses of 50 ms, or files that are made and
-                        renamed, with pauses of 20 ms
+                        4 KiB all over the disk with pauses of 50 ms, or files
+                        that are made and renamed in the file system that is sent
+                        from, with pauses of 20 ms
 
 Results:
   --output DIR          directory of this run (default results/<time>...)
@@ -96,8 +100,10 @@ Results:
   --dry-run             print every command, run none
   --help                this text
 
-Exit status: 0 ok, 1 failed or void (streams differ), 2 usage, a device in use
-or a disk full, 77 cannot run here, 128 a virtual machine was lost.
+Exit status:
+  0 ok, 1 failed or void (streams differ), 2 usage, a device in use or a disk full
+  (either one, or that of the results), 77 cannot run here, 128 a virtual machine
+  was lost.
 """
 
 # Options with a value, and their defaults.
