@@ -67,7 +67,7 @@ bench:
 
 test:
 	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" \
-		--kernels '$(or $(KERNELS),newest-uml)' $(TESTS)
+		$(if $(KERNELS),--kernels '$(KERNELS)') $(TESTS)
 
 quick:
 	@tools/testing/btrfs-send/run-all --kernels newest-uml rotdisk/001 rotdisk/002 rotdisk/006 \
@@ -122,8 +122,9 @@ program:
 	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead OUT='$(CURDIR)/build'
 
 # What --help does not say is in NAME.h2m.
-man: program
-	@scripts/install-deps man
+man:
+	@! type apt-get >/dev/null 2>&1 || scripts/install-deps man
+	@$(MAKE) --no-print-directory program
 	@mkdir -p build/man
 	@cd tools/kernels && for tool in apply-series build-modules build-root check-newest \
 			debian-kernel kernel-source kernel-table; do \
@@ -135,8 +136,6 @@ man: program
 		help2man --no-info --version-string=sendahead --output=build/man/$$tool.1 \
 			--include=tools/bench/$$tool.h2m tools/bench/$$tool || exit; \
 	done
-	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead \
-		OUT='$(CURDIR)/build' '$(CURDIR)/build/man/sendahead.1'
 
 # The disk's timing model as a program: the floor of a set of blocks.
 build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
