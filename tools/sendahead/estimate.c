@@ -27,13 +27,17 @@
 #define PIECE (1 << 20)
 #define NEAR (64 << 20)		/* where the head needs a short seek only */
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
+#define THROWS 4		/* of the dice, */
+#define FEW 16384		/* for fewer reads than that */
+#define SEGMENTS 16		/* of a drive's buffer, */
+#define SEGMENT (2 << 20)	/* and bytes of one */
 #define DEEP 32			/* requests that a disk without heads serves at once */
 #define TIME 2.0		/* seconds for the sample */
 #define STRIDE 7919		/* from one leaf to the next that is looked into, a prime, */
 #define OTHER_STRIDE 7907	/* and another, for a multiple of it */
 #define SORTED_COST 1.3		/* in the order of a disk with heads, to the floor */
 #define DESCENTS 16		/* in a tree, to know how many leaves it has */
-#define START 9			/* reads one after another, before anything is read ahead */
+#define START 12			/* reads one after another, before anything is read ahead */
 /* What the processor does, as so many searches in a tree. */
 #define PER_INODE 29
 #define PER_ITEM 2.8
@@ -54,11 +58,31 @@ struct get {
 	u64 bytes;
 	u64 bytenr, generation;	/* of a leaf */
 	u8 parent;		/* a leaf of the parent's tree */
+	u8 read;		/* how many throws of the dice have read it */
 };
 
 struct gets {
 	struct get *v;
 	size_t n, room;
+};
+
+/* A leaf that the send comes to. */
+struct visit {
+	struct get get;
+	double when;		/* the part of the send before it */
+	double weight;		/* how many it stands for; 0 for a leaf of the trees */
+};
+
+struct range {
+	u64 from, to;
+};
+
+/* Where the head is, and what it passed over last: the drive has that in its buffer. */
+struct head {
+	u64 end;
+	struct range passed[SEGMENTS];
+	u32 at;			/* the segment that is being filled */
+	u64 chance;
 };
 
 /* Numbers, and how much each differs from the one before. */
@@ -97,6 +121,10 @@ struct estimate {
 	u64 sampled, inodes, directories, items, extents, inlines, data_bytes;
 	u64 recent[RECENT];	/* directories */
 	struct gets data, past;	/* in the order of the send; past the page cache */
+	struct {
+		struct visit *v;
+		size_t n, room;
+	} visits;
 	struct look_up look_ups[LOOK_UPS];
 	struct spread groups, runs;	/* of their leaves, and of the bytes of a run */
 	/* seconds of the send */
@@ -241,14 +269,14 @@ static void collect(struct estimate *estimate)
 
 /*
  * Seconds to get to what lies so far away: where there are heads a short seek, part of the longest
- * one, and what is left of a revolution, by @chance. To read by chance takes half a revolution and
- * 8/15 of the longest seek.
+ * one, and @turn of a revolution. To read by chance takes half a revolution and 8/15 of the
+ * longest seek.
  */
-static double jump(const struct estimate *estimate, double gap, double chance)
+static double jump(const struct estimate *estimate, double gap, double turn)
 {
 	if (!estimate->heads)
 		return estimate->random;
-	return estimate->near * 2 * chance + 15 / 8.0 * fmax(estimate->random - estimate->near, 0) *
+	return estimate->near * 2 * turn + 15 / 8.0 * fmax(estimate->random - estimate->near, 0) *
 		sqrt(fmin(gap / estimate->size, 1));
 }
 
@@ -264,60 +292,106 @@ static struct get *copy(const struct gets *gets)
 }
 
 /*
- * Seconds for a read when the head has come to @end: @part of the gap is between, there are so many
+ * Seconds for a read, none if the drive has it: @part of the gap is between, there are so many
  * reads to choose from.
  */
-static double get_time(const struct estimate *estimate, const struct get *get, u64 end,
-		       double part, double chance, double among)
+static double get_time(const struct estimate *estimate, const struct get *get,
+		       const struct head *head, double part, double turn, double among)
 {
-	u64 at = get->order << 12;
+	u64 at = get->order << 12, end = head->end;
 	double gap = (at > end ? at - end : end - at) * part;
-	double wait = jump(estimate, gap, chance) / among;
+	double wait = jump(estimate, gap, turn) / among;
+	int i;
 
+	for (i = 0; estimate->heads && i < SEGMENTS; i++)
+		if (at >= head->passed[i].from && at + get->bytes <= head->passed[i].to)
+			return 0;
 	if (at >= end)
 		wait = fmin(wait, gap / estimate->rate);
 	return wait + get->bytes / estimate->rate;
 }
 
-/*
- * Seconds for reads in the order of the send, so many of them under way: the next one is that which
- * takes least. For a leaf of the parent btrfs send waits each time, where the disk has heads.
- */
-static double send_time(const struct estimate *estimate, const struct gets *gets, size_t window)
+/* The head has read @get in @seconds. In less than passing over the gap takes, it has jumped. */
+static void move_head(const struct estimate *estimate, struct head *head, const struct get *get,
+		      double seconds)
 {
-	double seconds = 0, among = estimate->heads ? 1 : window;
-	u8 *done = calloc(gets->n + 1, 1);
+	u64 at = get->order << 12, end = at + get->bytes;
+	struct range *passed = &head->passed[head->at];
+
+	if (!seconds)
+		return;
+	if (at < head->end || seconds * estimate->rate < 0.99 * (end - head->end)) {
+		head->at = (head->at + 1) % SEGMENTS;
+		passed = &head->passed[head->at];
+		passed->from = at;
+	}
+	passed->to = head->end = end;
+	if (end - passed->from > SEGMENT)
+		passed->from = end - SEGMENT;
+}
+
+/*
+ * Choose the next of @window reads from @i on, and set @least to its seconds: the cheapest, or the
+ * first if the disk is idle. Of neighbours, which are one request, the first.
+ */
+static size_t next_of(const struct estimate *estimate, const struct gets *gets, size_t i, int throw,
+		      size_t window, int idle, struct head *head, double *least)
+{
+	size_t end = min_u64(i + window, gets->n), next = i, j;
 	const struct get *v = gets->v;
-	u64 end = 0, chance = 1;
-	size_t i, j;
+	double time;
 
-	if (!done)
-		give_up("no memory");
-	for (i = 0; i < gets->n; i++) {
-		if (v[i].parent)
-			seconds += jump(estimate, 1 << 24, 0.5) / (estimate->heads ? 1 : 2) +
-				v[i].bytes / estimate->rate;
-		while (!v[i].parent && !done[i]) {
-			double least = HUGE_VAL, time;
-			size_t next = i;
-
-			for (j = i; j < gets->n && j < i + window; j++) {
-				if (done[j] || v[j].parent)
-					continue;
-				time = get_time(estimate, &v[j], end, 1, window == 1 ? 0.5 :
-						(draw(&chance) >> 11) * 0x1p-53, among);
-				if (time < least) {
-					least = time;
-					next = j;
-				}
-			}
-			done[next] = 1;
-			seconds += least;
-			end = (v[next].order << 12) + v[next].bytes;
+	*least = HUGE_VAL;
+	for (j = i; j < (idle ? i + 1 : end); j++) {
+		if (v[j].read > throw || v[j].parent)
+			continue;
+		time = get_time(estimate, &v[j], head, 1,
+				window == 1 ? 0.5 : (draw(&head->chance) >> 11) * 0x1p-53,
+				estimate->heads ? 1 : window);
+		if (time < *least) {
+			*least = time;
+			next = j;
 		}
 	}
-	free(done);
-	return seconds;
+	for (j = i; *least && j < end; j++)
+		if (v[j].read <= throw && !v[j].parent && v[j].order < v[next].order &&
+		    (v[j].order << 12) + v[j].bytes == v[next].order << 12) {
+			next = j;
+			j = i - 1;
+		}
+	return next;
+}
+
+/*
+ * Seconds for reads in the order of the send, so many of them under way; of few, what some throws
+ * of the dice say. For a leaf of the parent btrfs send waits each time, where the disk has heads.
+ * Once for a list.
+ */
+static double send_time(const struct estimate *estimate, struct gets *gets, size_t window)
+{
+	int throw, throws = estimate->heads && gets->n < FEW ? THROWS : 1;
+	struct get *v = gets->v;
+	double seconds = 0, least;
+	size_t i, next, asked;
+
+	for (throw = 0; throw < throws; throw++) {
+		struct head head = { .chance = throw };
+
+		for (i = asked = 0; i < gets->n; i++) {
+			if (v[i].parent)
+				seconds += jump(estimate, 1 << 24, 0.5) / (estimate->heads ? 1 : 2) +
+					v[i].bytes / estimate->rate;
+			while (!v[i].parent && v[i].read <= throw) {
+				next = next_of(estimate, gets, i, throw, window, i >= asked, &head,
+					       &least);
+				asked = i + window;
+				v[next].read++;
+				seconds += least;
+				move_head(estimate, &head, &v[next], least);
+			}
+		}
+	}
+	return seconds / throws;
 }
 
 /*
@@ -330,8 +404,8 @@ static double sorted_time(const struct estimate *estimate, const struct gets *ge
 {
 	double seconds = 0, bytes = 0, among = estimate->heads ? (AHEAD + 1) / 2.0 : DEEP;
 	struct get *v = copy(gets);
+	struct head head = { 0 };
 	size_t i, from, to;
-	u64 end = 0;
 
 	for (i = 0; i < gets->n; i++)
 		bytes += v[i].bytes;
@@ -341,8 +415,8 @@ static double sorted_time(const struct estimate *estimate, const struct gets *ge
 			bytes += v[to].bytes;
 		qsort(v + from, to - from, sizeof(*v), by_number);
 		for (i = from; i < to; i++) {
-			seconds += get_time(estimate, &v[i], end, part, 0.5, among);
-			end = (v[i].order << 12) + v[i].bytes;
+			seconds += get_time(estimate, &v[i], &head, part, 0.5, among);
+			head.end = (v[i].order << 12) + v[i].bytes;
 		}
 	}
 	free(v);
@@ -632,24 +706,70 @@ static void count(struct estimate *estimate, double stock, double program, doubl
 }
 
 /*
- * Leaves that are looked up, @all of which the sample found some. Before each, btrfs send has been
- * at a leaf of its own.
+ * Spread leaves over the send, in the order of the list or scattered; only @part of them, of which
+ * each stands for so many.
  */
-static void count_leaves(struct estimate *estimate, const struct gets *found, double all)
+static void visit(struct estimate *estimate, const struct gets *gets, int scattered, double part,
+		  double weight)
 {
-	const struct gets *own = &estimate->leaves;
-	double stock = 0, sorted;
+	u64 chance = 1;
 	size_t i;
+
+	for (i = 0; i < gets->n; i++)
+		if ((size_t)(i * part) < (size_t)((i + 1) * part))
+			*append(&estimate->visits) = (struct visit) {
+				gets->v[i],
+				scattered ? (draw(&chance) >> 11) * 0x1p-53 : (i + 0.5) / gets->n,
+				weight
+			};
+}
+
+/*
+ * Leaves that are looked up, @all of which the sample found some: names in the order of the send,
+ * others in none.
+ */
+static void count_leaves(struct estimate *estimate, const struct gets *found, int names, double all)
+{
+	double sorted;
 
 	if (!found->n)
 		return;
-	for (i = 0; i < found->n; i++)
-		stock += get_time(estimate, &found->v[i],
-				  own->v[i * own->n / found->n].order << 12, 1, 0.5, 1);
-	stock *= all / found->n;
+	visit(estimate, found, !names, 1, all / found->n);
 	sorted = sorted_time(estimate, found, found->n / all, INFINITY) * all / found->n;
-	count(estimate, stock, sorted, sorted);
+	count(estimate, 0, sorted, sorted);
 	estimate->elsewhere += all;
+}
+
+static int by_when(const void *a, const void *b)
+{
+	double one = ((const struct visit *)a)->when, two = ((const struct visit *)b)->when;
+
+	return (one > two) - (one < two);
+}
+
+/*
+ * Seconds for what is looked up, one after the other; between two of them the send comes to as many
+ * leaves of the trees as there are for one.
+ */
+static double look_up_time(struct estimate *estimate)
+{
+	double seconds = 0, time, known = estimate->visits.n;
+	struct head head = { 0 };
+	size_t i;
+
+	if (!known)
+		return 0;
+	visit(estimate, &estimate->leaves, 0,
+	      fmin(known / estimate->elsewhere / estimate->part, 1), 0);
+	sort_list(&estimate->visits, by_when);
+	for (i = 0; i < estimate->visits.n; i++) {
+		const struct visit *at = &estimate->visits.v[i];
+
+		time = get_time(estimate, &at->get, &head, 1, 0.5, 1);
+		move_head(estimate, &head, &at->get, time);
+		seconds += at->weight * time;
+	}
+	return seconds;
 }
 
 /*
@@ -707,7 +827,7 @@ static double take_refs(struct estimate *estimate, double part, const struct get
 	free(others.v);
 	for (i = 0; i < found.n; i++)
 		want_key(estimate, BLOCKS, found.v[i].bytenr, BTRFS_METADATA_ITEM_KEY, 0);
-	count_leaves(estimate, &found, found.n / part);
+	count_leaves(estimate, &found, 0, found.n / part);
 	free(found.v);
 	return part;
 }
@@ -743,7 +863,7 @@ static void reckon(struct estimate *estimate)
 		estimate->part;
 	count(estimate, stock, sorted, sorted);
 	stock = estimate->nodes * jump(estimate, 1 << 30, 0.5);
-	sorted = START * estimate->random + stock * 2 / (AHEAD + 1);
+	sorted = START * estimate->near + stock * 2 / (AHEAD + 1);
 	count(estimate, stock, sorted, sorted);
 	stock = send_time(estimate, &estimate->data, 1) / part;
 	sorted = sorted_time(estimate, &estimate->data, part, window) / part;
@@ -757,11 +877,12 @@ static void reckon(struct estimate *estimate)
 
 		all = find_leaves(estimate, look_up->tree, &look_up->keys, now() + TIME,
 				  which == BLOCKS ? refs_part : part, &done, &found);
-		count_leaves(estimate, &found, all);
+		count_leaves(estimate, &found, which == NAMES, all);
 		if (which == EXTENTS && found.n)
 			refs_part = take_refs(estimate, part * done, &found);
 		free(found.v);
 	}
+	estimate->stock += look_up_time(estimate);
 	add_processor(estimate, part);
 	estimate->extents /= part;
 	estimate->data_bytes /= part;
