@@ -26,7 +26,7 @@
 #define RUN 32			/* leaves of one */
 #define PIECE (1 << 20)
 #define NEAR (64 << 20)		/* where the head needs a short seek only */
-#define AHEAD 8			/* leaves that btrfs send has asked for ahead */
+#define AHEAD 8			/* leaves that btrfs send has asked for ahead, or one more */
 #define THROWS 4		/* of the dice, */
 #define FEW 16384		/* for fewer reads than that */
 #define SEGMENTS 16		/* of a drive's buffer, */
@@ -364,8 +364,8 @@ static size_t next_of(const struct estimate *estimate, const struct gets *gets, 
 
 /*
  * Seconds for reads in the order of the send, so many of them under way; of few, what some throws
- * of the dice say. For a leaf of the parent btrfs send waits each time, where the disk has heads.
- * Once for a list.
+ * of the dice say. The head begins at the first one. For a leaf of the parent btrfs send waits each
+ * time, where the disk has heads. Once for a list.
  */
 static double send_time(const struct estimate *estimate, struct gets *gets, size_t window)
 {
@@ -375,16 +375,18 @@ static double send_time(const struct estimate *estimate, struct gets *gets, size
 	size_t i, next, asked;
 
 	for (throw = 0; throw < throws; throw++) {
-		struct head head = { .chance = throw };
+		u64 begin = gets->n ? v->order << 12 : 0;
+		struct head head = { begin, { { begin, begin } }, .chance = throw };
+		size_t ahead = window == 1 ? 1 : window + throw % 2;
 
 		for (i = asked = 0; i < gets->n; i++) {
 			if (v[i].parent)
 				seconds += jump(estimate, 1 << 24, 0.5) / (estimate->heads ? 1 : 2) +
 					v[i].bytes / estimate->rate;
 			while (!v[i].parent && v[i].read <= throw) {
-				next = next_of(estimate, gets, i, throw, window, i >= asked, &head,
+				next = next_of(estimate, gets, i, throw, ahead, i >= asked, &head,
 					       &least);
-				asked = i + window;
+				asked = i + ahead;
 				v[next].read++;
 				seconds += least;
 				move_head(estimate, &head, &v[next], least);
