@@ -137,6 +137,12 @@ static u64 draw(u64 *chance)
 	return *chance = *chance * 6364136223846793005ULL + 1442695040888963407ULL;
 }
 
+/* Another part of one by chance. */
+static double draw_part(u64 *chance)
+{
+	return (draw(chance) >> 11) * 0x1p-53;
+}
+
 static void take_number(struct spread *spread, double number)
 {
 	if (spread->n++)
@@ -346,7 +352,7 @@ static size_t next_of(const struct estimate *estimate, const struct gets *gets, 
 		if (v[j].read > throw || v[j].parent)
 			continue;
 		time = get_time(estimate, &v[j], head, 1,
-				window == 1 ? 0.5 : (draw(&head->chance) >> 11) * 0x1p-53,
+				window == 1 ? 0.5 : draw_part(&head->chance),
 				estimate->heads ? 1 : window);
 		if (time < *least) {
 			*least = time;
@@ -721,7 +727,7 @@ static void visit(struct estimate *estimate, const struct gets *gets, int scatte
 		if ((size_t)(i * part) < (size_t)((i + 1) * part))
 			*append(&estimate->visits) = (struct visit) {
 				gets->v[i],
-				scattered ? (draw(&chance) >> 11) * 0x1p-53 : (i + 0.5) / gets->n,
+				scattered ? draw_part(&chance) : (i + 0.5) / gets->n,
 				weight
 			};
 }
