@@ -70,12 +70,10 @@ struct ahead {
 
 static void open_root(struct root *root, const char *path)
 {
-	struct btrfs_ioctl_get_subvol_info_args info = { 0 };
+	struct btrfs_ioctl_get_subvol_info_args info;
 
 	memset(root, 0, sizeof(*root));
-	root->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root->fd < 0 || ioctl(root->fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
-		give_up("%s is no subvolume that can be read: %m", path);
+	root->fd = open_subvolume(path, &info);
 	root->id = info.treeid;
 	memcpy(root->uuid, info.uuid, sizeof(root->uuid));
 	memcpy(root->received_uuid, info.received_uuid, sizeof(root->received_uuid));

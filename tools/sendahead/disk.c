@@ -72,17 +72,40 @@ static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_arg
 		give_up("no device of the file system can be opened: %m");
 }
 
+int open_subvolume(const char *path, struct btrfs_ioctl_get_subvol_info_args *info)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	memset(info, 0, sizeof(*info));
+	if (fd < 0 || ioctl(fd, BTRFS_IOC_GET_SUBVOL_INFO, info) < 0)
+		give_up("%s is no subvolume that can be read: %m", path);
+	return fd;
+}
+
+#define FLAGS (BTRFS_FS_INFO_FLAG_CSUM_INFO | BTRFS_FS_INFO_FLAG_METADATA_UUID)
+
+static struct btrfs_ioctl_fs_info_args info_of(int fd)
+{
+	struct btrfs_ioctl_fs_info_args info = { .flags = FLAGS };
+
+	if (ioctl(fd, BTRFS_IOC_FS_INFO, &info))
+		give_up("it is no btrfs: %m");
+	return info;
+}
+
+int disk_has(const struct disk *disk, int fd)
+{
+	return !memcmp(info_of(fd).metadata_uuid, disk->fsid, sizeof(disk->fsid));
+}
+
 void disk_open(struct disk *disk, int fd)
 {
-	const u64 flags = BTRFS_FS_INFO_FLAG_CSUM_INFO | BTRFS_FS_INFO_FLAG_METADATA_UUID;
-	struct btrfs_ioctl_fs_info_args info = { .flags = flags };
+	struct btrfs_ioctl_fs_info_args info = info_of(fd);
 	const struct chunk *chunk;
 
 	memset(disk, 0, sizeof(*disk));
 	disk->fd = fd;
-	if (ioctl(fd, BTRFS_IOC_FS_INFO, &info))
-		give_up("it is no btrfs: %m");
-	if ((info.flags & flags) != flags)
+	if ((info.flags & FLAGS) != FLAGS)
 		give_up("the kernel does not tell the type of the checksums");
 	if (info.csum_type != BTRFS_CSUM_TYPE_CRC32)
 		give_up("checksums of type %u are not known", info.csum_type);
@@ -110,9 +133,25 @@ static u32 copy_place(const struct disk *disk, u64 logical, u32 len, u32 copy, u
 	return copies;
 }
 
+int disk_fd(const struct disk *disk, u64 order)
+{
+	size_t i;
+
+	for (i = 0; i < disk->nr_devices; i++)
+		if (disk->devices[i].devid == order >> 48)
+			return disk->devices[i].fd;
+	return -1;
+}
+
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
 {
-	return copy_place(disk, logical, 1, 0, order) ? 0 : -1;
+	u32 copy, copies = copy_place(disk, logical, 1, 0, order);
+	u64 other;
+
+	for (copy = 1; copy < copies && disk_fd(disk, *order) < 0; copy++)
+		if (copy_place(disk, logical, 1, copy, &other) && disk_fd(disk, other) >= 0)
+			*order = other;
+	return copies ? 0 : -1;
 }
 
 /* Nodes of late: all windows come by those of the extent tree, and of other trees. */
@@ -152,16 +191,6 @@ static void keep(const struct node *node)
 	free(*at);
 	*at = copy_of(node);
 	pthread_mutex_unlock(&kept_lock);
-}
-
-int disk_fd(const struct disk *disk, u64 order)
-{
-	size_t i;
-
-	for (i = 0; i < disk->nr_devices; i++)
-		if (disk->devices[i].devid == order >> 48)
-			return disk->devices[i].fd;
-	return -1;
 }
 
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)

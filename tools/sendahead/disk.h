@@ -23,14 +23,24 @@ struct disk {
 	int has_heads;		/* at least one of the devices, as the kernel says */
 };
 
+struct btrfs_ioctl_get_subvol_info_args;
+
+/* Gives up where it is none. Return: the directory, to be closed. */
+int open_subvolume(const char *path, struct btrfs_ioctl_get_subvol_info_args *info);
+
 /* Gives up where the file system is none that can be read past the kernel. */
 void disk_open(struct disk *disk, int fd);
+
+/* Whether a file is of this file system. */
+int disk_has(const struct disk *disk, int fd);
 
 /**
  * disk_place() - the order in which the heads of the disks pass blocks
  * @disk: the file system
  * @logical: address of a block
  * @order: set to a number that sorts by device and place on it
+ *
+ * It is that of the first copy whose device can be read, or of the first.
  *
  * Return: 0, or -1 if that is not known
  */

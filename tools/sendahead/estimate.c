@@ -4,7 +4,6 @@
  * the nodes; what lies in them, a sample of them. The disk reads the sample as btrfs send does,
  * past the page cache, or all is computed from two numbers.
  */
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,7 @@
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead, or one more */
 #define THROWS 4		/* of the dice, */
 #define FEW 16384		/* for fewer reads than that */
+#define DEVICES 64		/* whose heads are told apart */
 #define SEGMENTS 16		/* of a drive's buffer, */
 #define SEGMENT (2 << 20)	/* and bytes of one */
 #define DEEP 32			/* requests that a disk without heads serves at once */
@@ -77,12 +77,21 @@ struct range {
 	u64 from, to;
 };
 
-/* Where the head is, and what it passed over last: the drive has that in its buffer. */
+/* Where a head is, and what it passed over last: the drive has that in its buffer. */
 struct head {
 	u64 end;
 	struct range passed[SEGMENTS];
 	u32 at;			/* the segment that is being filled */
+	int moved;
+};
+
+/* Reads one after the other. */
+struct reading {
+	struct head heads[DEVICES];
 	u64 chance;
+	int throw;		/* of the dice */
+	size_t window;		/* reads to choose from, */
+	size_t asked;		/* and those that the disk knows of */
 };
 
 /* Numbers, and how much each differs from the one before. */
@@ -110,6 +119,7 @@ struct estimate {
 	struct tree trees[2];	/* that is sent, the parent */
 	struct walk walks[2];	/* in these trees */
 	int heads;
+	double window;		/* bytes that are sorted at once */
 	double size;		/* of the device */
 	double random, near, rate;	/* of the disk: seconds, bytes a second */
 	double search;		/* of the processor: seconds */
@@ -120,7 +130,7 @@ struct estimate {
 	/* the sample of them */
 	u64 sampled, inodes, directories, items, extents, inlines, data_bytes;
 	u64 recent[RECENT];	/* directories */
-	struct gets data, past;	/* in the order of the send; past the page cache */
+	struct gets data, past;	/* in the order of the sample; past the page cache */
 	struct {
 		struct visit *v;
 		size_t n, room;
@@ -177,14 +187,16 @@ static struct get *add(struct gets *gets, u64 order, u64 bytes)
 
 static void open_tree(struct estimate *estimate, int parent, const char *path)
 {
-	struct btrfs_ioctl_get_subvol_info_args info = { 0 };
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct btrfs_ioctl_get_subvol_info_args info;
+	int fd = open_subvolume(path, &info);
 	struct tree *tree = &estimate->trees[parent];
 
-	if (fd < 0 || ioctl(fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
-		give_up("%s is no subvolume that can be read: %m", path);
 	if (!parent)
 		disk_open(&estimate->disk, fd);
+	else if (!disk_has(&estimate->disk, fd))
+		give_up("%s is of another file system", path);
+	else
+		close(fd);
 	tree->id = info.treeid;
 	tree->since = info.ctransid > info.otransid ? info.ctransid : info.otransid;
 	if (disk_root(&estimate->disk, tree->id, &tree->root))
@@ -297,14 +309,32 @@ static struct get *copy(const struct gets *gets)
 	return v;
 }
 
+static u64 place_of(const struct get *get)
+{
+	return get->order << 16 >> 4;
+}
+
+/* That of the device. It begins where it reads first. */
+static struct head *head_of(struct reading *reading, const struct get *get)
+{
+	struct head *head = &reading->heads[(get->order >> 48) % DEVICES];
+
+	if (!head->moved) {
+		head->end = head->passed[0].from = head->passed[0].to = place_of(get);
+		head->moved = 1;
+	}
+	return head;
+}
+
 /*
  * Seconds for a read, none if the drive has it: @part of the gap is between, there are so many
  * reads to choose from.
  */
 static double get_time(const struct estimate *estimate, const struct get *get,
-		       const struct head *head, double part, double turn, double among)
+		       struct reading *reading, double part, double turn, double among)
 {
-	u64 at = get->order << 12, end = head->end;
+	const struct head *head = head_of(reading, get);
+	u64 at = place_of(get), end = head->end;
 	double gap = (at > end ? at - end : end - at) * part;
 	double wait = jump(estimate, gap, turn) / among;
 	int i;
@@ -318,11 +348,12 @@ static double get_time(const struct estimate *estimate, const struct get *get,
 }
 
 /* The head has read @get in @seconds. In less than passing over the gap takes, it has jumped. */
-static void move_head(const struct estimate *estimate, struct head *head, const struct get *get,
-		      double seconds)
+static void move_head(const struct estimate *estimate, struct reading *reading,
+		      const struct get *get, double seconds)
 {
-	u64 at = get->order << 12, end = at + get->bytes;
+	struct head *head = head_of(reading, get);
 	struct range *passed = &head->passed[head->at];
+	u64 at = place_of(get), end = at + get->bytes;
 
 	if (!seconds)
 		return;
@@ -336,99 +367,103 @@ static void move_head(const struct estimate *estimate, struct head *head, const 
 		passed->from = end - SEGMENT;
 }
 
-/*
- * Choose the next of @window reads from @i on, and set @least to its seconds: the cheapest, or the
- * first if the disk is idle. Of neighbours, which are one request, the first.
- */
-static size_t next_of(const struct estimate *estimate, const struct gets *gets, size_t i, int throw,
-		      size_t window, int idle, struct head *head, double *least)
+static int is_due(const struct reading *reading, const struct get *get)
 {
-	size_t end = min_u64(i + window, gets->n), next = i, j;
-	const struct get *v = gets->v;
-	double time;
+	return !get->parent && get->read <= reading->throw;
+}
 
-	*least = HUGE_VAL;
-	for (j = i; j < (idle ? i + 1 : end); j++) {
-		if (v[j].read > throw || v[j].parent)
+/*
+ * Read one of the reads from @i on: the cheapest, or the first if the disk is idle. Of neighbours,
+ * which are one request, the first. Return: its seconds.
+ */
+static double read_next(const struct estimate *estimate, struct reading *reading,
+			const struct gets *gets, size_t i)
+{
+	size_t end = min_u64(i + reading->window, gets->n), next = i, j;
+	size_t known = i < reading->asked ? end : i + 1;
+	double least = HUGE_VAL, time;
+	struct get *v = gets->v;
+
+	for (j = i; j < known; j++) {
+		if (!is_due(reading, &v[j]))
 			continue;
-		time = get_time(estimate, &v[j], head, 1,
-				window == 1 ? 0.5 : draw_part(&head->chance),
-				estimate->heads ? 1 : window);
-		if (time < *least) {
-			*least = time;
+		time = get_time(estimate, &v[j], reading, 1,
+				reading->window == 1 ? 0.5 : draw_part(&reading->chance),
+				estimate->heads ? 1 : reading->window);
+		if (time < least) {
+			least = time;
 			next = j;
 		}
 	}
-	for (j = i; *least && j < end; j++)
-		if (v[j].read <= throw && !v[j].parent && v[j].order < v[next].order &&
-		    (v[j].order << 12) + v[j].bytes == v[next].order << 12) {
+	for (j = i; least && j < end; j++)
+		if (is_due(reading, &v[j]) && v[j].order + (v[j].bytes >> 12) == v[next].order) {
 			next = j;
 			j = i - 1;
 		}
-	return next;
+	reading->asked = i + reading->window;
+	v[next].read++;
+	move_head(estimate, reading, &v[next], least);
+	return least;
 }
 
 /*
  * Seconds for reads in the order of the send, so many of them under way; of few, what some throws
- * of the dice say. The head begins at the first one. For a leaf of the parent btrfs send waits each
- * time, where the disk has heads. Once for a list.
+ * of the dice say. For a leaf of the parent btrfs send waits each time, where the disk has heads.
+ * Once for a list.
  */
 static double send_time(const struct estimate *estimate, struct gets *gets, size_t window)
 {
 	int throw, throws = estimate->heads && gets->n < FEW ? THROWS : 1;
-	struct get *v = gets->v;
-	double seconds = 0, least;
-	size_t i, next, asked;
+	const struct get *v = gets->v;
+	double seconds = 0;
+	size_t i;
 
 	for (throw = 0; throw < throws; throw++) {
-		u64 begin = gets->n ? v->order << 12 : 0;
-		struct head head = { begin, { { begin, begin } }, .chance = throw };
-		size_t ahead = window == 1 ? 1 : window + throw % 2;
+		struct reading reading = {
+			.chance = throw, .throw = throw,
+			.window = window == 1 ? 1 : window + throw % 2,
+		};
 
-		for (i = asked = 0; i < gets->n; i++) {
+		for (i = 0; i < gets->n; i++) {
 			if (v[i].parent)
 				seconds += jump(estimate, 1 << 24, 0.5) / (estimate->heads ? 1 : 2) +
 					v[i].bytes / estimate->rate;
-			while (!v[i].parent && v[i].read <= throw) {
-				next = next_of(estimate, gets, i, throw, ahead, i >= asked, &head,
-					       &least);
-				asked = i + ahead;
-				v[next].read++;
-				seconds += least;
-				move_head(estimate, &head, &v[next], least);
-			}
+			while (is_due(&reading, &v[i]))
+				seconds += read_next(estimate, &reading, gets, i);
 		}
 	}
 	return seconds / throws;
 }
 
 /*
- * In the order of the disk, @window bytes at a time, as the program and the module read. @part
- * of all that they read is known; of a small window more, up to all of it. Gaps are only that
- * part of what they are.
+ * In the order of the disk, @window bytes at a time, as the program and the module read, after a
+ * short seek. @known is the part of all that they read; of a small window more, up to all of it. Gaps
+ * are only that part of what they are. Return: seconds for all.
  */
-static double sorted_time(const struct estimate *estimate, const struct gets *gets, double part,
+static double sorted_time(const struct estimate *estimate, const struct gets *gets, double known,
 			  double window)
 {
-	double seconds = 0, bytes = 0, among = estimate->heads ? (AHEAD + 1) / 2.0 : DEEP;
+	double seconds = 0, bytes = 0, part, among = estimate->heads ? (AHEAD + 1) / 2.0 : DEEP;
 	struct get *v = copy(gets);
-	struct head head = { 0 };
+	struct reading reading = { 0 };
 	size_t i, from, to;
 
 	for (i = 0; i < gets->n; i++)
 		bytes += v[i].bytes;
-	part = fmin(fmax(part, bytes / window), 1);
+	part = fmin(fmax(known, bytes / window), 1);
 	for (from = 0; from < gets->n; from = to) {
 		for (to = from, bytes = 0; to < gets->n && bytes < window; to++)
 			bytes += v[to].bytes;
 		qsort(v + from, to - from, sizeof(*v), by_number);
 		for (i = from; i < to; i++) {
-			seconds += get_time(estimate, &v[i], &head, part, 0.5, among);
-			head.end = (v[i].order << 12) + v[i].bytes;
+			seconds += get_time(estimate, &v[i], &reading, part, 0.5, among);
+			head_of(&reading, &v[i])->end = place_of(&v[i]) + v[i].bytes;
 		}
 	}
 	free(v);
-	return estimate->heads ? SORTED_COST * seconds : seconds;
+	if (estimate->heads)
+		seconds *= SORTED_COST;
+	return gets->n ? estimate->near + seconds / known : 0;
 }
 
 /* What the leaves of the sample say. */
@@ -454,8 +489,11 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 	if (!extent->disk || !extent->length)
 		return;
 	want_key(estimate, EXTENTS, extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
-	if (options->no_data || disk_place(&estimate->disk, extent->disk, &order))
+	if (options->no_data)
 		return;
+	/* with parity it is about there */
+	if (disk_place(&estimate->disk, extent->disk, &order))
+		order = (estimate->leaves.v->order >> 48 << 48) | extent->disk << 4 >> 16;
 	for (at = 0; !past && at < extent->disk_bytes; at += step)
 		want_key(estimate, CSUMS, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
 			 extent->disk + at);
@@ -575,10 +613,13 @@ static void add_leaf(struct estimate *estimate, struct gets *found, u64 bytenr)
 		add(found, get.order, estimate->disk.nodesize)->bytenr = bytenr;
 }
 
-/* About how many leaves a tree has: what the nodes on some ways down to a leaf would make of it. */
+/*
+ * About how many leaves a tree has: what the nodes on some ways down to a leaf would make of it.
+ * 0 if they cannot be read.
+ */
 static double tree_leaves(const struct estimate *estimate, const struct pointer *root)
 {
-	double all = 0, leaves;
+	double all = 0, known = 0, leaves;
 	u64 chance = 1;
 	int i;
 
@@ -589,15 +630,24 @@ static double tree_leaves(const struct estimate *estimate, const struct pointer 
 			struct node *node = disk_node(&estimate->disk, &at);
 
 			if (!node)
-				return 0;
+				break;
 			leaves *= node->nr;
 			at = node->child[at.level == root->level ? node->nr * i / DESCENTS :
 					 (draw(&chance) >> 33) % node->nr];
 			free(node);
 		}
-		all += leaves / DESCENTS;
+		if (!at.level) {
+			all += leaves;
+			known++;
+		}
 	}
-	return all;
+	return known ? all / known : 0;
+}
+
+/* Who meets so many of @all in a @part of the draws meets so many in all draws. */
+static double extrapolate(double found, double part, double all)
+{
+	return all > found ? all * (1 - pow(1 - found / all, 1 / part)) : found / part;
 }
 
 /*
@@ -611,7 +661,7 @@ static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	struct walk walk;
-	double all = 0, needed;
+	double all, needed;
 	size_t i;
 
 	*done = 1;
@@ -632,14 +682,14 @@ static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys
 	*done = (double)i / keys->n;
 	if (!found->n)
 		return 0;
-	if (part < 1)
-		all = tree_leaves(estimate, &root);
+	needed = found->n / *done;
+	if (part >= 1)
+		return needed;
+	all = tree_leaves(estimate, &root);
 	/* not those that are read anyway */
 	if (tree == sent->id)
 		all -= sent->leaves;
-	needed = found->n / *done;
-	/* who draws 1 / part times as often from all of them meets so many */
-	return all > needed ? all * (1 - pow(1 - needed / all, 1 / part)) : needed;
+	return extrapolate(needed, part, all);
 }
 
 /* Seconds for @n reads within @range bytes: by chance, or one after another. */
@@ -685,7 +735,7 @@ static double search_time(const struct estimate *estimate)
 static void measure(struct estimate *estimate)
 {
 	const struct options *options = estimate->options;
-	u64 first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0;
+	u64 first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0, near;
 
 	estimate->search = options->cpu < 0 ? search_time(estimate) :
 		options->cpu * 1e-6 / PER_FILE;
@@ -696,10 +746,11 @@ static void measure(struct estimate *estimate)
 	estimate->rate = options->disk_rate;
 	if (!estimate->rate) {
 		/* what follows the first leaf, but not the end of the device */
-		if (((first - device) << 12) + NEAR > size)
+		near = min_u64(NEAR, size);
+		if (((first - device) << 12) + near > size)
 			first = device;
 		estimate->random = read_time(estimate, device, 32, size, 4096) / 32;
-		estimate->near = read_time(estimate, first, 64, NEAR, 4096) / 64;
+		estimate->near = read_time(estimate, first, 64, near, 4096) / 64;
 		estimate->rate = 16 * PIECE / read_time(estimate, first, 16, 16 * PIECE, PIECE);
 	}
 	estimate->heads = estimate->random > 1.5e-3;
@@ -733,8 +784,8 @@ static void visit(struct estimate *estimate, const struct gets *gets, int scatte
 }
 
 /*
- * Leaves that are looked up, @all of which the sample found some: names in the order of the send,
- * others in none.
+ * Leaves that are looked up, @all of which the sample found some: names in the order of
+ * directories, which is about that of the send, others in none.
  */
 static void count_leaves(struct estimate *estimate, const struct gets *found, int names, double all)
 {
@@ -743,7 +794,7 @@ static void count_leaves(struct estimate *estimate, const struct gets *found, in
 	if (!found->n)
 		return;
 	visit(estimate, found, !names, 1, all / found->n);
-	sorted = sorted_time(estimate, found, found->n / all, INFINITY) * all / found->n;
+	sorted = sorted_time(estimate, found, found->n / all, INFINITY);
 	count(estimate, 0, sorted, sorted);
 	estimate->elsewhere += all;
 }
@@ -762,7 +813,7 @@ static int by_when(const void *a, const void *b)
 static double look_up_time(struct estimate *estimate)
 {
 	double seconds = 0, time, known = estimate->visits.n;
-	struct head head = { 0 };
+	struct reading reading = { 0 };
 	size_t i;
 
 	if (!known)
@@ -773,8 +824,8 @@ static double look_up_time(struct estimate *estimate)
 	for (i = 0; i < estimate->visits.n; i++) {
 		const struct visit *at = &estimate->visits.v[i];
 
-		time = get_time(estimate, &at->get, &head, 1, 0.5, 1);
-		move_head(estimate, &head, &at->get, time);
+		time = get_time(estimate, &at->get, &reading, 1, 0.5, 1);
+		move_head(estimate, &reading, &at->get, time);
 		seconds += at->weight * time;
 	}
 	return seconds;
@@ -791,6 +842,7 @@ static double take_refs(struct estimate *estimate, double part, const struct get
 	struct keys others = { 0 };
 	struct gets found = { 0 };
 	struct refs refs = { 0 };
+	u64 data, blocks;
 	size_t stride = leaves->n % STRIDE ? STRIDE : OTHER_STRIDE;
 	double end = now() + TIME / 2, known = 0, done;
 	struct item item;
@@ -835,7 +887,8 @@ static double take_refs(struct estimate *estimate, double part, const struct get
 	free(others.v);
 	for (i = 0; i < found.n; i++)
 		want_key(estimate, BLOCKS, found.v[i].bytenr, BTRFS_METADATA_ITEM_KEY, 0);
-	count_leaves(estimate, &found, 0, found.n / part);
+	disk_used(&estimate->disk, &data, &blocks);
+	count_leaves(estimate, &found, 0, extrapolate(found.n, part, blocks));
 	free(found.v);
 	return part;
 }
@@ -857,28 +910,35 @@ static void add_processor(struct estimate *estimate, double part)
 	      seconds - overlap * fmin(seconds, estimate->module));
 }
 
+/*
+ * A list of which @part is known, so many of them asked for ahead. What goes past the page cache
+ * the program does not read.
+ */
+static void count_list(struct estimate *estimate, struct gets *gets, size_t ahead, double part,
+		       int past)
+{
+	double stock = send_time(estimate, gets, ahead) / part;
+	double sorted = sorted_time(estimate, gets, part, estimate->window);
+
+	count(estimate, stock, past ? stock : sorted, sorted);
+}
+
 static void reckon(struct estimate *estimate)
 {
 	double part = 1, refs_part = 1, stock, sorted, all, done;
-	/* both leaves and data are read in halves of it */
-	double window = limits_window(estimate->options->window) / 2;
 	int which;
+
+	/* both leaves and data are read in halves of it */
+	estimate->window = limits_window(estimate->options->window) / 2;
 
 	if (estimate->sampled)
 		part = (double)estimate->sampled / estimate->trees[0].leaves;
-	stock = send_time(estimate, &estimate->leaves, AHEAD) / estimate->part;
-	sorted = sorted_time(estimate, &estimate->leaves, estimate->part, window) /
-		estimate->part;
-	count(estimate, stock, sorted, sorted);
+	count_list(estimate, &estimate->leaves, AHEAD, estimate->part, 0);
 	stock = estimate->nodes * jump(estimate, 1 << 30, 0.5);
 	sorted = START * estimate->near + stock * 2 / (AHEAD + 1);
 	count(estimate, stock, sorted, sorted);
-	stock = send_time(estimate, &estimate->data, 1) / part;
-	sorted = sorted_time(estimate, &estimate->data, part, window) / part;
-	count(estimate, stock, sorted, sorted);
-	stock = send_time(estimate, &estimate->past, 1) / part;
-	sorted = sorted_time(estimate, &estimate->past, part, window) / part;
-	count(estimate, stock, stock, sorted);
+	count_list(estimate, &estimate->data, 1, part, 0);
+	count_list(estimate, &estimate->past, 1, part, 1);
 	for (which = 0; which < LOOK_UPS; which++) {
 		struct look_up *look_up = &estimate->look_ups[which];
 		struct gets found = { 0 };

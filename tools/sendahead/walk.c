@@ -145,6 +145,7 @@ static int descend(struct walk *walk, const struct walk *other)
 {
 	struct level *level = &walk->levels[walk->top];
 	const struct pointer *at = current(walk);
+	struct key behind = key_behind(walk);
 	struct node *node;
 
 	/* the root is read by itself */
@@ -155,6 +156,13 @@ static int descend(struct walk *walk, const struct walk *other)
 	if (!node) {
 		walk->nodes++;
 		node = disk_node(walk->disk, at);
+	}
+	/* a node in two places would be walked for ever */
+	if (node && walk->top <= walk->root.level &&
+	    (key_cmp(&node->child[0].key, &at->key) ||
+	     key_cmp(&node->child[node->nr - 1].key, &behind) >= 0)) {
+		free(node);
+		node = NULL;
 	}
 	if (!node)
 		return -1;

@@ -273,6 +273,30 @@ static void seek(void)
 	walk_free(&walk);
 }
 
+/* Crafted trees: a node that stands in the place of another, too, or reaches into the next one's. */
+static void crafted(int reaches)
+{
+	struct branch *branch = &sent.branch[NODES / 2];
+	struct walk walk;
+	struct leaf leaf;
+	int ret;
+
+	make_trees();
+	if (reaches)
+		branch->leaf[branch->nr++] = block(branch[1].at.key.objectid, 2, 0);
+	else
+		branch[1].at = (struct pointer) {
+			branch[1].at.key, branch->at.bytenr, branch->at.generation, 1
+		};
+	walk_init(&walk, NULL, &sent.root, 4);
+	do
+		ret = walk_next_leaf(&walk, NULL, &leaf);
+	while (ret > 0);
+	if (!ret)
+		give_up("a node that %s is taken", reaches ? "reaches too far" : "is in two places");
+	walk_free(&walk);
+}
+
 int main(void)
 {
 	int i;
@@ -283,6 +307,8 @@ int main(void)
 		compare();
 		seek();
 	}
+	crafted(0);
+	crafted(1);
 	printf("%d pairs of trees\n", TREES);
 	return 0;
 }
