@@ -3,10 +3,8 @@
  * The process that reads ahead: leaves in windows, each in the order of the disk, and
  * what they say of file data after that.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <sys/ioctl.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 

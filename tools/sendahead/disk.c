@@ -95,7 +95,8 @@ static struct btrfs_ioctl_fs_info_args info_of(int fd)
 
 int disk_has(const struct disk *disk, int fd)
 {
-	return !memcmp(info_of(fd).metadata_uuid, disk->fsid, sizeof(disk->fsid));
+	/* a clone may have the same metadata_uuid */
+	return !memcmp(info_of(fd).fsid, info_of(disk->fd).fsid, BTRFS_FSID_SIZE);
 }
 
 void disk_open(struct disk *disk, int fd)

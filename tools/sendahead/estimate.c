@@ -28,7 +28,7 @@
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead, or one more */
 #define THROWS 4		/* of the dice, */
 #define FEW 16384		/* for fewer reads than that */
-#define DEVICES 64		/* whose heads are told apart */
+#define DEVICES 64		/* with a head each; of more some share one */
 #define SEGMENTS 16		/* of a drive's buffer, */
 #define SEGMENT (2 << 20)	/* and bytes of one */
 #define DEEP 32			/* requests that a disk without heads serves at once */
@@ -314,7 +314,7 @@ static u64 place_of(const struct get *get)
 	return get->order << 16 >> 4;
 }
 
-/* That of the device. It begins where it reads first. */
+/* The head of the device that a read is on: it begins at the first one there. */
 static struct head *head_of(struct reading *reading, const struct get *get)
 {
 	struct head *head = &reading->heads[(get->order >> 48) % DEVICES];
@@ -396,7 +396,8 @@ static double read_next(const struct estimate *estimate, struct reading *reading
 		}
 	}
 	for (j = i; least && j < end; j++)
-		if (is_due(reading, &v[j]) && v[j].order + (v[j].bytes >> 12) == v[next].order) {
+		if (is_due(reading, &v[j]) && v[j].order < v[next].order &&
+		    v[j].order + (v[j].bytes >> 12) == v[next].order) {
 			next = j;
 			j = i - 1;
 		}
@@ -437,8 +438,8 @@ static double send_time(const struct estimate *estimate, struct gets *gets, size
 
 /*
  * In the order of the disk, @window bytes at a time, as the program and the module read, after a
- * short seek. @known is the part of all that they read; of a small window more, up to all of it. Gaps
- * are only that part of what they are. Return: seconds for all.
+ * short seek. @known is the part of all reads that is in the list. The list is that part of a window,
+ * too, or more, if windows are small: gaps are that much smaller. Return: seconds for all reads.
  */
 static double sorted_time(const struct estimate *estimate, const struct gets *gets, double known,
 			  double window)
@@ -644,10 +645,15 @@ static double tree_leaves(const struct estimate *estimate, const struct pointer 
 	return known ? all / known : 0;
 }
 
-/* Who meets so many of @all in a @part of the draws meets so many in all draws. */
+/*
+ * In a @part of the draws so many different ones of @all were met, 0 if that is not known. Return:
+ * how many are met in all draws.
+ */
 static double extrapolate(double found, double part, double all)
 {
-	return all > found ? all * (1 - pow(1 - found / all, 1 / part)) : found / part;
+	if (!all)
+		return found / part;
+	return all > found ? all * (1 - pow(1 - found / all, 1 / part)) : found;
 }
 
 /*
@@ -687,8 +693,8 @@ static double find_leaves(struct estimate *estimate, u64 tree, struct keys *keys
 		return needed;
 	all = tree_leaves(estimate, &root);
 	/* not those that are read anyway */
-	if (tree == sent->id)
-		all -= sent->leaves;
+	if (all && tree == sent->id)
+		all = fmax(all - sent->leaves, 1);
 	return extrapolate(needed, part, all);
 }
 
