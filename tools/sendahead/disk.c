@@ -130,7 +130,7 @@ static u32 copy_place(const struct disk *disk, u64 logical, u32 len, u32 copy, u
 	u32 copies = chunks_map(&disk->chunks, logical, len, copy, &devid, &physical);
 
 	if (copies)
-		*order = devid << 48 | (physical >> 12 & ((1ULL << 48) - 1));
+		*order = order_of(devid, physical);
 	return copies;
 }
 
@@ -139,7 +139,7 @@ int disk_fd(const struct disk *disk, u64 order)
 	size_t i;
 
 	for (i = 0; i < disk->nr_devices; i++)
-		if (disk->devices[i].devid == order >> 48)
+		if (disk->devices[i].devid == order_device(order))
 			return disk->devices[i].fd;
 	return -1;
 }
@@ -196,9 +196,7 @@ static void keep(const struct node *node)
 
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)
 {
-	off_t at = (order & ((1ULL << 48) - 1)) << 12;
-
-	return pread(disk_fd(disk, order), block, bytes, at) == (ssize_t)bytes ? 0 : -1;
+	return pread(disk_fd(disk, order), block, bytes, order_byte(order)) == (ssize_t)bytes ? 0 : -1;
 }
 
 struct node *disk_node(const struct disk *disk, const struct pointer *want)

@@ -23,6 +23,22 @@ struct disk {
 	int has_heads;		/* at least one of the devices, as the kernel says */
 };
 
+/* The number of a place: it sorts by device, and by byte there, in steps of 4 KiB. */
+static inline u64 order_of(u64 devid, u64 byte)
+{
+	return devid << 48 | (byte >> 12 & ((1ULL << 48) - 1));
+}
+
+static inline u64 order_device(u64 order)
+{
+	return order >> 48;
+}
+
+static inline u64 order_byte(u64 order)
+{
+	return order << 16 >> 4;
+}
+
 struct btrfs_ioctl_get_subvol_info_args;
 
 /* Gives up where it is none. Return: the directory, to be closed. */
@@ -38,7 +54,7 @@ int disk_has(const struct disk *disk, int fd);
  * disk_place() - the order in which the heads of the disks pass blocks
  * @disk: the file system
  * @logical: address of a block
- * @order: set to a number that sorts by device and place on it
+ * @order: set to the number of the place
  *
  * It is that of the first copy whose device can be read, or of the first.
  *

@@ -79,10 +79,9 @@ struct range {
 
 /* Where a head is, and what it passed over last: the drive has that in its buffer. */
 struct head {
-	u64 end;
+	u64 end;		/* 0: it has read nothing */
 	struct range passed[SEGMENTS];
 	u32 at;			/* the segment that is being filled */
-	int moved;
 };
 
 /* Reads one after the other. */
@@ -309,20 +308,13 @@ static struct get *copy(const struct gets *gets)
 	return v;
 }
 
-static u64 place_of(const struct get *get)
-{
-	return get->order << 16 >> 4;
-}
-
 /* The head of the device that a read is on: it begins at the first one there. */
 static struct head *head_of(struct reading *reading, const struct get *get)
 {
-	struct head *head = &reading->heads[(get->order >> 48) % DEVICES];
+	struct head *head = &reading->heads[order_device(get->order) % DEVICES];
 
-	if (!head->moved) {
-		head->end = head->passed[0].from = head->passed[0].to = place_of(get);
-		head->moved = 1;
-	}
+	if (!head->end)
+		head->end = head->passed[0].from = head->passed[0].to = order_byte(get->order);
 	return head;
 }
 
@@ -334,7 +326,7 @@ static double get_time(const struct estimate *estimate, const struct get *get,
 		       struct reading *reading, double part, double turn, double among)
 {
 	const struct head *head = head_of(reading, get);
-	u64 at = place_of(get), end = head->end;
+	u64 at = order_byte(get->order), end = head->end;
 	double gap = (at > end ? at - end : end - at) * part;
 	double wait = jump(estimate, gap, turn) / among;
 	int i;
@@ -353,7 +345,7 @@ static void move_head(const struct estimate *estimate, struct reading *reading,
 {
 	struct head *head = head_of(reading, get);
 	struct range *passed = &head->passed[head->at];
-	u64 at = place_of(get), end = at + get->bytes;
+	u64 at = order_byte(get->order), end = at + get->bytes;
 
 	if (!seconds)
 		return;
@@ -458,7 +450,7 @@ static double sorted_time(const struct estimate *estimate, const struct gets *ge
 		qsort(v + from, to - from, sizeof(*v), by_number);
 		for (i = from; i < to; i++) {
 			seconds += get_time(estimate, &v[i], &reading, part, 0.5, among);
-			head_of(&reading, &v[i])->end = place_of(&v[i]) + v[i].bytes;
+			head_of(&reading, &v[i])->end = order_byte(v[i].order) + v[i].bytes;
 		}
 	}
 	free(v);
@@ -494,7 +486,7 @@ static void take_extent(struct estimate *estimate, const struct extent *extent)
 		return;
 	/* with parity it is about there */
 	if (disk_place(&estimate->disk, extent->disk, &order))
-		order = (estimate->leaves.v->order >> 48 << 48) | extent->disk << 4 >> 16;
+		order = order_of(order_device(estimate->leaves.v->order), extent->disk);
 	for (at = 0; !past && at < extent->disk_bytes; at += step)
 		want_key(estimate, CSUMS, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
 			 extent->disk + at);
@@ -741,7 +733,8 @@ static double search_time(const struct estimate *estimate)
 static void measure(struct estimate *estimate)
 {
 	const struct options *options = estimate->options;
-	u64 first = estimate->leaves.v[0].order, device = first >> 48 << 48, size = 0, near;
+	u64 first = estimate->leaves.v[0].order, device = order_of(order_device(first), 0);
+	u64 size = 0, near;
 
 	estimate->search = options->cpu < 0 ? search_time(estimate) :
 		options->cpu * 1e-6 / PER_FILE;
@@ -753,7 +746,7 @@ static void measure(struct estimate *estimate)
 	if (!estimate->rate) {
 		/* what follows the first leaf, but not the end of the device */
 		near = min_u64(NEAR, size);
-		if (((first - device) << 12) + near > size)
+		if (order_byte(first) + near > size)
 			first = device;
 		estimate->random = read_time(estimate, device, 32, size, 4096) / 32;
 		estimate->near = read_time(estimate, first, 64, near, 4096) / 64;
