@@ -19,6 +19,7 @@
 #include <linux/hrtimer.h>
 #include <linux/idr.h>
 #include <linux/io.h>
+#include <linux/kmemleak.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -1486,6 +1487,8 @@ static int __init rotdisk_init_store(void)
 		       store, store);
 		return -ENOENT;
 	}
+	/* There are no pointers in it, and to look for some touches all of it. */
+	kmemleak_ignore_phys(start);
 	rotdisk_store.unused = phys_to_virt(ALIGN(start, ROTDISK_PAGE_SIZE));
 	rotdisk_store.end = phys_to_virt(ALIGN_DOWN(start + size, ROTDISK_PAGE_SIZE));
 	return 0;
