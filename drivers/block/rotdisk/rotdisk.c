@@ -1487,7 +1487,7 @@ static int __init rotdisk_init_store(void)
 		       store, store);
 		return -ENOENT;
 	}
-	/* There are no pointers in it, and to look for some touches all of it. */
+	/* It points to nothing outside of itself; to look through it touches all of it. */
 	kmemleak_ignore_phys(start);
 	rotdisk_store.unused = phys_to_virt(ALIGN(start, ROTDISK_PAGE_SIZE));
 	rotdisk_store.end = phys_to_virt(ALIGN_DOWN(start + size, ROTDISK_PAGE_SIZE));
