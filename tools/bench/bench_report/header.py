@@ -40,11 +40,11 @@ def describe_fio(env):
     for depth in (1, 32):
         random = lookup(env, "fio", f"randread_qd{depth}")
         latency = lookup(random, "mean_latency_ns")
-        latency = latency / 1e6 if is_count(latency) or isinstance(latency, float) else None
+        latency = latency / 1e6 if is_number(latency) else None
         parts.append(f"{number(lookup(random, 'iops'), ',.1f')} IOPS and {number(latency, '.2f')} ms "
                      f"at depth {depth}")
     rate = lookup(env, "fio", "seqread", "bytes_per_second")
-    rate = rate / 1e6 if is_count(rate) or isinstance(rate, float) else None
+    rate = rate / 1e6 if is_number(rate) else None
     return ["random 16 KiB reads " + parts[0], parts[1], f"sequential {number(rate, ',.1f')} MB/s"]
 
 

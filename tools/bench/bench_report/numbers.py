@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Numbers as text, for people; none is a dash."""
 
+from bench_report.runs import is_number
+
 MIB = 1 << 20
 
 
@@ -48,5 +50,4 @@ def size(value):
 
 def number(value, form):
     """A number from env.json, which may lack it."""
-    good = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return format(value, form) if good else "-"
+    return format(value, form) if is_number(value) else "-"

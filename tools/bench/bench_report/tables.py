@@ -15,127 +15,112 @@ from bench_report.traces import GAP_FAR, GAP_NEAR, gap_summary
 WORDS = ("send", "variant", "class", "")
 
 
+def make_table(title, columns, lines):
+    """One of lines that have a send, a variant and keys; None if there are no lines. A column is
+    its heading, how its value is shown, and the keys of that."""
+    cells = [[line["send"], line["variant"]] +
+             [form(*map(line.get, keys)) for _, form, *keys in columns] for line in lines]
+    headings = ["send", "variant"] + [heading for heading, *_ in columns]
+    return (title, headings, cells) if cells else None
+
+
+def line_of(row, facts):
+    """A line of a table, of facts about a row."""
+    return {"send": row["send"], "variant": row["variant"], **facts}
+
+
+def share(part, whole):
+    """How much of it that is."""
+    return percent(ratio(part, whole))
+
+
 def time_table(rows):
     """How long it took."""
-    base = rows[0]["baseline"]
-    headings = ["send", "variant", "n", "median s", "min s", "max s", f"vs {base}", "/stock",
-                "floor s", "/floor", "first byte s"]
-    processor = any(row["user_ns"] is not None for row in rows)
-    if processor:
-        headings[6:6] = ["user s", "system s"]
-    synced = any(row["sync_ns"] is not None for row in rows)
-    if synced:
-        headings[6:6] = ["of it sync s"]
-    cells = []
-    for row in rows:
-        cells.append([
-            row["send"], row["variant"], count(row["n"]), seconds(row["elapsed_ns"]),
-            seconds(row["elapsed_min_ns"]), seconds(row["elapsed_max_ns"]),
-            change(row["delta_to_baseline"], row["overlaps_baseline"]),
-            times(row["ratio_to_stock"], row["overlaps_stock"]),
-            seconds(row["floor_ns"]), times(row["ratio_to_floor"]), seconds(row["first_byte_ns"])])
-        if processor:
-            cells[-1][6:6] = [seconds(row["user_ns"]), seconds(row["system_ns"])]
-        if synced:
-            cells[-1][6:6] = [seconds(row["sync_ns"])]
-    return ("elapsed time", headings, cells)
+    columns = [("n", count, "n"), ("median s", seconds, "elapsed_ns"),
+               ("min s", seconds, "elapsed_min_ns"), ("max s", seconds, "elapsed_max_ns")]
+    if any(row["sync_ns"] is not None for row in rows):
+        columns += [("of it sync s", seconds, "sync_ns")]
+    if any(row["user_ns"] is not None for row in rows):
+        columns += [("user s", seconds, "user_ns"), ("system s", seconds, "system_ns")]
+    columns += [(f"vs {rows[0]['baseline']}", change, "delta_to_baseline", "overlaps_baseline"),
+                ("/stock", times, "ratio_to_stock", "overlaps_stock"),
+                ("floor s", seconds, "floor_ns"), ("/floor", times, "ratio_to_floor"),
+                ("first byte s", seconds, "first_byte_ns")]
+    return make_table("elapsed time", columns, rows)
 
 
 def disk_table(rows):
     """What the disk did meanwhile."""
-    headings = ["send", "variant", "requests", "MiB", "distinct MiB", "ms/request", "buffer hits",
-                "seek", "rotation", "transfer", "busy"]
-    cells = []
-    for row in rows:
-        cells.append([
-            row["send"], row["variant"], count(row["requests"]), mebibytes(row["bytes"]),
-            mebibytes(row["distinct_bytes"]), milliseconds(row["elapsed_per_request_ns"]),
-            count(row["hits"]), percent(row["seek_share"]), percent(row["rotation_share"]),
-            percent(row["transfer_share"]), percent(row["busy_share"])])
-    return ("what the disk did", headings, cells)
+    return make_table("what the disk did", [
+        ("requests", count, "requests"), ("MiB", mebibytes, "bytes"),
+        ("distinct MiB", mebibytes, "distinct_bytes"),
+        ("ms/request", milliseconds, "elapsed_per_request_ns"), ("buffer hits", count, "hits"),
+        ("seek", percent, "seek_share"), ("rotation", percent, "rotation_share"),
+        ("transfer", percent, "transfer_share"), ("busy", percent, "busy_share")], rows)
 
 
 def receiving_table(rows):
     """What the disk did that the stream was received on; None if there was none."""
-    headings = ["send", "variant", "reads", "MiB", "distinct MiB", "reading s", "reading",
-                "floor s", "/floor", "writes, flushes", "MiB"]
-    cells = []
-    for row in rows:
-        did = row["receiving"]
-        if did:
-            cells.append([row["send"], row["variant"], count(did["reads"]),
-                          mebibytes(did["reads_bytes"]), mebibytes(did["distinct_bytes"]),
-                          seconds(did["reads_busy_ns"]),
-                          percent(ratio(did["reads_busy_ns"], row["elapsed_ns"])),
-                          seconds(did["floor_ns"]),
-                          times(ratio(did["reads_busy_ns"], did["floor_ns"])),
-                          count(did["writes"]), mebibytes(did["writes_bytes"])])
-    return ("what the receiving disk did", headings, cells) if cells else None
+    return make_table("what the receiving disk did", [
+        ("reads", count, "reads"), ("MiB", mebibytes, "reads_bytes"),
+        ("distinct MiB", mebibytes, "distinct_bytes"), ("reading s", seconds, "reads_busy_ns"),
+        ("reading", share, "reads_busy_ns", "elapsed_ns"), ("floor s", seconds, "floor_ns"),
+        ("/floor", lambda busy, floor: times(ratio(busy, floor)), "reads_busy_ns", "floor_ns"),
+        ("writes, flushes", count, "writes"), ("MiB", mebibytes, "writes_bytes")],
+        [line_of(row, {"elapsed_ns": row["elapsed_ns"], **row["receiving"]})
+         for row in rows if row["receiving"]])
 
 
 def beside_table(rows):
     """What somebody else at the disk waited for; None if there was nobody."""
-    keys = ("mean", "p50", "p90", "p99", "max")
-    cells = [[row["send"], row["variant"], count(row["beside"]["operations"])] +
-             [milliseconds(row["beside"].get(f"{key}_ns")) for key in keys]
-             for row in rows if row.get("beside")]
-    if not cells:
-        return None
-    kind = next(row["beside"]["kind"] for row in rows if row.get("beside"))
-    return (f"the {kind} beside it", ["send", "variant", "n"] + [f"{key} ms" for key in keys], cells)
+    lines = [line_of(row, row["beside"]) for row in rows if row.get("beside")]
+    kind = lines[0]["kind"] if lines else None
+    columns = [("n", count, "operations")]
+    columns += [(f"{key} ms", milliseconds, f"{key}_ns")
+                for key in ("mean", "p50", "p90", "p99", "max")]
+    return make_table(f"the {kind} beside it", columns, lines)
 
 
 def prefetch_table(rows):
     """What the prefetcher counted; None if it did nothing."""
-    columns = [("blocks", "reads"), ("of them lookups", "lookups"), ("there", "hits"),
-               ("late", "late"), ("lost", "lost"), ("unused", "unused"),
-               ("data ranges", "data_reads"), ("there", "data_hits"), ("late", "data_late"),
-               ("unused", "data_unused")]
-    cells = [[row["send"], row["variant"]] + [count(row["prefetch"].get(key)) for _, key in columns]
-             for row in rows if row["prefetch"] and any(row["prefetch"].values())]
-    if not cells:
-        return None
-    return ("what was read ahead", ["send", "variant"] + [title for title, _ in columns], cells)
+    return make_table("what was read ahead", [
+        ("blocks", count, "reads"), ("of them lookups", count, "lookups"), ("there", count, "hits"),
+        ("late", count, "late"), ("lost", count, "lost"), ("unused", count, "unused"),
+        ("data ranges", count, "data_reads"), ("there", count, "data_hits"),
+        ("late", count, "data_late"), ("unused", count, "data_unused")],
+        [line_of(row, row["prefetch"]) for row in rows
+         if row["prefetch"] and any(row["prefetch"].values())])
+
+
+def class_lines(row, classes, sums):
+    """Those of a row by class, with the sums of these keys as all_KEY."""
+    sums = {f"all_{key}": sum(entry.get(key, 0) for entry in classes.values()) for key in sums}
+    return [line_of(row, {"class": name, **entry, **sums}) for name, entry in classes.items()]
 
 
 def class_table(rows):
     """What was read and executed, by class; None where that was not asked for."""
-    headings = ["send", "variant", "class", "reads", "MiB", "disk s", "of disk"]
-    counted = any("instructions" in entry for row in rows
-                  for entry in (row.get("classes") or {}).values())
-    if counted:
-        headings += ["calls", "M instructions", "of these"]
-    cells = []
-    for row in rows:
-        classes = row.get("classes") or {}
-        total = sum(entry["disk_ns"] for entry in classes.values())
-        executed = sum(entry.get("instructions", 0) for entry in classes.values())
-        for name, entry in classes.items():
-            cells.append([row["send"], row["variant"], name, count(entry["reads"]),
-                          mebibytes(entry["bytes"]), seconds(entry["disk_ns"]),
-                          percent(entry["disk_ns"] / total if total else None)])
-            if counted:
-                cells[-1] += [count(entry.get("calls")), millions(entry.get("instructions")),
-                              percent(entry["instructions"] / executed
-                                      if executed and "instructions" in entry else None)]
-    if not cells:
-        return None
-    return ("what was read" + (" and executed" if counted else ""), headings, cells)
+    lines = [line for row in rows
+             for line in class_lines(row, row.get("classes") or {}, ("disk_ns", "instructions"))]
+    title = "what was read"
+    columns = [("class", str, "class"), ("reads", count, "reads"), ("MiB", mebibytes, "bytes"),
+               ("disk s", seconds, "disk_ns"), ("of disk", share, "disk_ns", "all_disk_ns")]
+    if any("instructions" in line for line in lines):
+        title += " and executed"
+        columns += [("calls", count, "calls"), ("M instructions", millions, "instructions"),
+                    ("of these", share, "instructions", "all_instructions")]
+    return make_table(title, columns, lines)
 
 
 def receiving_class_table(rows):
     """What the receiving disk read and wrote, by class; None where that was not asked for."""
-    headings = ["send", "variant", "class", "reads", "MiB", "disk s", "of disk", "writes", "MiB"]
-    cells = []
-    for row in rows:
-        classes = (row["receiving"] or {}).get("classes") or {}
-        total = sum(entry["reads_busy_ns"] for entry in classes.values())
-        for name, entry in classes.items():
-            cells.append([row["send"], row["variant"], name, count(entry["reads"]),
-                          mebibytes(entry["reads_bytes"]), seconds(entry["reads_busy_ns"]),
-                          percent(ratio(entry["reads_busy_ns"], total)), count(entry["writes"]),
-                          mebibytes(entry["writes_bytes"])])
-    return ("what the receiving disk read and wrote", headings, cells) if cells else None
+    return make_table("what the receiving disk read and wrote", [
+        ("class", str, "class"), ("reads", count, "reads"), ("MiB", mebibytes, "reads_bytes"),
+        ("disk s", seconds, "reads_busy_ns"),
+        ("of disk", share, "reads_busy_ns", "all_reads_busy_ns"), ("writes", count, "writes"),
+        ("MiB", mebibytes, "writes_bytes")],
+        [line for row in rows for line in
+         class_lines(row, (row["receiving"] or {}).get("classes") or {}, ("reads_busy_ns",))])
 
 
 def class_tables(runs, rows):
