@@ -48,7 +48,7 @@ class Run:
         return os.path.join(self.path, name)
 
     def read_env(self):
-        """What was measured, see write_env of send-bench.sh."""
+        """What was measured, see send_bench/environment.py."""
         path = self.file("env.json")
         env = parse_json(read_text(path), path)
         if not isinstance(env, dict):
