@@ -71,7 +71,7 @@ test:
 
 quick:
 	@tools/testing/btrfs-send/run-all --kernels newest-uml rotdisk/001 rotdisk/002 rotdisk/006 \
-		kunit liveness send/002
+		histories/002 kunit liveness
 
 soak:
 	@scripts/install-deps kernel bench test

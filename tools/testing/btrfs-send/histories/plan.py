@@ -66,15 +66,13 @@ class Items:
             self.add('operation', volume=volume, shares=shares)
 
 
-def rounds(wanted, kind, volume):
-    """Operations and a snapshot, of pairs of how many and its name."""
+def rounds(counts, shares):
+    """So many operations before the snapshot s1, before s2 and so on."""
     items = Items()
-    items.add('volume', volume=volume)
-    if kind == 'holes':
-        items.operate(5, volume, 'striped')
-    for count, name in wanted:
-        items.operate(count, volume, kind)
-        items.add('snapshot', volume=volume, name=name)
+    items.add('volume', volume=VOLUME)
+    for number, count in enumerate(counts, 1):
+        items.operate(count, shares=shares)
+        items.add('snapshot', volume=VOLUME, name='s%d' % number)
     return items.items
 
 

@@ -60,8 +60,14 @@ class Verdict:
                 if sent != self.streams[words]:
                     self.problem('stream', 'send %s in mode %s: %s, stock: %s' % (
                         words, mode, sent, self.streams[words]))
-        for name, number in result['counters'].get('exact', {}).items():
-            self.counts['prefetch ' + name] += number
+        reads = {mode: counters.get('reads', 0) > 0
+                 for mode, counters in result['counters'].items()}
+        self.counts['prefetched'] = reads.get('exact', False)
+        for mode, read in reads.items():
+            # with the smallest window as with the largest, and not at all in other modes
+            if read != (mode.startswith('exact') and reads.get('exact', read)):
+                self.problem('prefetched', 'the prefetcher %s in mode %s' % (
+                    'read' if read else 'did not read', mode))
 
     def receive(self, result):
         if not self.ended('receive', result):
@@ -96,7 +102,6 @@ class Totals:
         self.counts.update(verdict.counts)
         self.levels |= verdict.levels
         self.nodesizes.add(verdict.plan['nodesize'])
-        self.counts['prefetched'] += verdict.counts['prefetch reads'] > 0
         name = '%s:%d' % (kernel, verdict.plan['seed'])
         if verdict.problems:
             self.failing.append(name)
