@@ -162,7 +162,7 @@ await_unmount() {
 # What runs that were killed have left. With $quiet nothing is said of what is still in use:
 # whoever makes a disk has not asked after those of others.
 clean() {
-	local path run device server owner written place
+	local path run device server owner written place gone=()
 
 	mkdir --parents "$records" "$runs"
 	for path in "$runs"/*; do
@@ -170,6 +170,7 @@ clean() {
 		if [[ ! -e $path ]] || alive "$run"; then
 			continue
 		fi
+		gone+=("$run")
 		# whoever writes to a disk of it ends when that is done
 		for device in "$records"/*; do
 			[[ ! -e $device/disk ]] || ! grep --quiet " $run\$" "$device/disk" || no_timing "$device"
@@ -186,12 +187,10 @@ clean() {
 		fi
 		drop_disk "${path##*/}"
 	done
-	for path in "$runs"/*; do
-		run=${path##*/}
-		if [[ ! -e $path ]] || alive "$run"; then
-			continue
-		fi
-		mapfile -t written <"$path"
+	# not what has ended since then: its processes live, its disks are mounted
+	for run in "${gone[@]}"; do
+		[[ -e $runs/$run ]] || continue
+		mapfile -t written <"$runs/$run"
 		for place in "${written[@]}"; do
 			[[ $place != *".$run" ]] || rm --recursive --force --one-file-system -- "$place"
 		done
