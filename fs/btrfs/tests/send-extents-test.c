@@ -9,7 +9,7 @@
 
 #define TEST_NODESIZE		SZ_16K
 #define TEST_SECTORSIZE		SZ_4K
-#define TEST_MANY		1000000
+#define TEST_MANY		1100000
 #define TEST_MAX_MANY		16
 /* What an extent may cost at most, in bytes, with all that belongs to it. */
 #define TEST_MAX_BYTES		40

@@ -16,8 +16,8 @@ WORDS = ("send", "variant", "class", "")
 
 
 def make_table(title, columns, lines):
-    """One of lines that have a send, a variant and keys; None if there are no lines. A column is
-    its heading, how its value is shown, and the keys of that."""
+    """A table of lines, each with a send, a variant and more keys; None if there are none. A
+    column is its heading, how its value is shown, and the keys of what is shown."""
     cells = [[line["send"], line["variant"]] +
              [form(*map(line.get, keys)) for _, form, *keys in columns] for line in lines]
     headings = ["send", "variant"] + [heading for heading, *_ in columns]
@@ -30,7 +30,7 @@ def line_of(row, facts):
 
 
 def share(part, whole):
-    """How much of it that is."""
+    """A part in per cent of the whole."""
     return percent(ratio(part, whole))
 
 
@@ -93,7 +93,7 @@ def prefetch_table(rows):
 
 
 def class_lines(row, classes, sums):
-    """Those of a row by class, with the sums of these keys as all_KEY."""
+    """The lines of a row by class, with the sums of these keys as all_KEY."""
     sums = {f"all_{key}": sum(entry.get(key, 0) for entry in classes.values()) for key in sums}
     return [line_of(row, {"class": name, **entry, **sums}) for name, entry in classes.items()]
 

@@ -17,7 +17,7 @@ def choose(generator, weighted):
 
 
 def file_system(generator, nodesize, kind):
-    """Arguments of mkfs.btrfs 6.2 and of mount, for kernels since 6.1."""
+    """Arguments of mkfs.btrfs 6.2 and of mount, for kernels since 5.10."""
     devices = choose(generator, ((1, 80), (2, 20)))
     features, mount = [], []
     mixed = nodesize == 4096 and devices == 1 and generator.random() < 0.06
@@ -67,7 +67,7 @@ class Items:
 
 
 def rounds(counts, shares):
-    """So many operations before the snapshot s1, before s2 and so on."""
+    """A snapshot s1, s2 ... after each of these numbers of operations."""
     items = Items()
     items.add('volume', volume=VOLUME)
     for number, count in enumerate(counts, 1):

@@ -49,6 +49,7 @@ class Verdict:
                 self.counts['items ' + kind] += number
             sent = [stream for stream in self.streams.values() if stream]
             self.counts['streams'] += len(sent)
+            self.counts['different'] += len({stream[1] for stream in sent})
             self.counts['errors'] += sum(1 for stream in sent if stream[0] != 'ok')
 
     def send(self, result):
@@ -64,7 +65,7 @@ class Verdict:
                  for mode, counters in result['counters'].items()}
         self.counts['prefetched'] = reads.get('exact', False)
         for mode, read in reads.items():
-            # with the smallest window as with the largest, and not at all in other modes
+            # with the smallest window as with the usual one, and not at all in other modes
             if read != (mode.startswith('exact') and reads.get('exact', read)):
                 self.problem('prefetched', 'the prefetcher %s in mode %s' % (
                     'read' if read else 'did not read', mode))
@@ -124,7 +125,8 @@ class Totals:
         print('operations: %d, snapshots: %d, relocations: %d, received as parents: %d' % (
             counts['items operation'], counts['items snapshot'], counts['items balance'],
             counts['items receive']))
-        print('streams of stock: %d, of these errors: %d' % (counts['streams'], counts['errors']))
+        print('streams of stock: %d, different: %d, of these errors: %d' % (
+            counts['streams'], counts['different'], counts['errors']))
         for name in modes:
             print('streams of patched in %s: %d' % (name, counts[name]))
         print('histories in which the prefetcher read: %d' % counts['prefetched'])
