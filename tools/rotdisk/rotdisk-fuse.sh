@@ -170,10 +170,11 @@ clean() {
 		if [[ ! -e $path ]] || alive "$run"; then
 			continue
 		fi
+		# who ends from here on is left to the next, with the processes that use its disks
 		gone+=("$run")
 		# whoever writes to a disk of it ends when that is done
 		for device in "$records"/*; do
-			[[ ! -e $device/disk ]] || ! grep --quiet " $run\$" "$device/disk" || no_timing "$device"
+			[[ ! -e $device/disk ]] || ! grep --quiet --no-messages " $run\$" "$device/disk" || no_timing "$device"
 		done
 		kill_marked "SENDAHEAD_RUN=$run"
 	done
@@ -182,12 +183,12 @@ clean() {
 		[[ -e $path ]] || continue
 		device='' server='' owner=''
 		[[ ! -e $path/disk ]] || read -r device server owner <"$path/disk"
-		if alive "$server" && { [[ -z $owner ]] || alive "$owner"; }; then
+		if alive "$server" && { [[ -z $owner ]] || alive "$owner" ||
+			[[ -e $runs/$owner && " ${gone[*]} " != *" $owner "* ]]; }; then
 			continue
 		fi
 		drop_disk "${path##*/}"
 	done
-	# not what has ended since then: its processes live, its disks are mounted
 	for run in "${gone[@]}"; do
 		[[ -e $runs/$run ]] || continue
 		mapfile -t written <"$runs/$run"

@@ -169,6 +169,10 @@ def all_sends(generator, items, protocols):
     if len(own) > 1:
         more.append('-p %s %s' % (own[-1], own[0]))
         more.append('-p %s %s' % (own[0], own[-1]))
+        # The same with each word that changes a stream.
+        words = ['--no-data'] + ['-c ' + own[1]] * (len(own) > 2)
+        words += ['--proto 2', '--proto 2 --compressed-data'] * (protocols > 1)
+        more += ['%s -p %s %s' % (word, own[0], own[-1]) for word in words]
         for _ in range(generator.randint(2, 4)):
             parent, name = generator.sample(own + others, 2)
             words = flags(generator, protocols)

@@ -125,8 +125,8 @@ class Totals:
         print('operations: %d, snapshots: %d, relocations: %d, received as parents: %d' % (
             counts['items operation'], counts['items snapshot'], counts['items balance'],
             counts['items receive']))
-        print('streams of stock: %d, different: %d, of these errors: %d' % (
-            counts['streams'], counts['different'], counts['errors']))
+        print('streams of stock: %d, of these errors: %d, different: %d' % (
+            counts['streams'], counts['errors'], counts['different']))
         for name in modes:
             print('streams of patched in %s: %d' % (name, counts[name]))
         print('histories in which the prefetcher read: %d' % counts['prefetched'])
