@@ -157,14 +157,24 @@ patch_names() {
 		--expression='/^$/d' "$series"
 }
 
-# Of these, those of the series itself, and those of another that it stands on: named with
-# their folder.
-own_patches() {
-	patch_names "$1" | sed '/\//d'
+# series_of FOLDER VARIANT: print the folders of the series that this variant of a kernel is
+# made with, in order; FOLDER is patches/KERNEL.
+series_of() {
+	local name
+	local -A names=([searches]="searches" [patched]="searches readahead")
+
+	for name in ${names["$2"]:-}; do
+		[[ ! -f "$1/$name/series" ]] || printf '%s\n' "$1/$name"
+	done
 }
 
-base_patches() {
-	patch_names "$1" | sed '/\//!d'
+# patches_of FOLDER VARIANT: print the patches of these series, in order.
+patches_of() {
+	local dir
+
+	while read -r dir; do
+		patch_names "$dir/series" | sed "s|^|$dir/|"
+	done < <(series_of "$@")
 }
 
 # Print the files a patch speaks of.
@@ -176,29 +186,17 @@ files_of_patch() {
 	' "$1" | sort --unique
 }
 
-# Print the files of ours that go into the kernel with a series: none for one that
-# does not name them in the Makefile.
-# shellcheck disable=SC2154 # top is set by who sources this
-our_files() {
-	local series="$1"
-
-	! grep --quiet --no-messages '^+++ b/fs/btrfs/Makefile' "$series"/*.patch ||
-		(cd "$top" && find fs/btrfs -type f -name '*.[ch]' | sort)
-}
-
-# Print a series file for the patches in a folder: what is said before a patch, and what
-# the series stands on, stays before it, or before the new one in its place.
+# Print a series file for the patches in a folder: what is said before a patch stays before
+# it, or before the new one in its place.
 new_series() {
 	local series="$1" patches="$2"
 
 	(cd "$patches" && ls) | awk '
 	{ short = $1; sub(/^[0-9]*-/, "", short) }
-	FILENAME != "-" && /^[^#]*\// { base = base text $0 "\n"; text = ""; next }
 	FILENAME != "-" && !/^[^#]*\.patch/ { text = text $0 "\n"; next }
 	FILENAME != "-" { old[++n] = short; said[n] = text; at[short] = n; text = ""; next }
 	{ name[++m] = $1; new[m] = short; is[short] = 1 }
 	END {
-		printf "%s", base
 		if (!n) {
 			printf "%s", text
 			text = ""
