@@ -28,19 +28,19 @@ help:
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
 	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
 	@echo 'make check    style, in seconds: shellcheck, checkpatch, licences, names'
-	@echo 'make quick    the model, unit tests, liveness and streams of the newest kernel, in two'
+	@echo 'make quick    the model, liveness and streams of the newest kernel, in two'
 	@echo '              minutes where the kernels are built'
 	@echo 'make test     style and tests on the newest kernel in User Mode Linux, but for long ones;'
-	@echo '              KERNELS="6.12 6.1" on those, KERNELS=all all of them on each,'
+	@echo '              KERNELS="6.12 5.10" on those, KERNELS=all all of them on each,'
 	@echo '              TESTS="vm bench/002" only these. What a slow machine has no time'
 	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
 	@echo 'make soak     random tests of all classes (histories, faults, loads) for'
 	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
 	@echo '              patched kernel and on the stock one'
-	@echo 'make kernels  build all kernels that make test KERNELS=all needs, or KERNELS="7.2 6.1"'
+	@echo 'make kernels  build all kernels that make test KERNELS=all needs, or KERNELS="7.2 6.12"'
 	@echo 'make edit     the source of KERNEL with its patches as commits of git, in build/edit-KERNEL'
-	@echo 'make refresh  write these commits back to patches/KERNEL, show what has changed'
+	@echo 'make refresh  write these commits back to patches/KERNEL/readahead, show what has changed'
 	@echo 'make port     FROM=KERNEL TO=KERNEL: pick a change in one such tree into another'
 	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
 	@echo 'make program  build build/sendahead, which reads ahead of btrfs send on a stock kernel'
@@ -71,7 +71,7 @@ test:
 
 quick:
 	@tools/testing/btrfs-send/run-all --kernels newest-uml rotdisk/001 rotdisk/002 rotdisk/006 \
-		histories/002 kunit liveness
+		histories/002 liveness
 
 soak:
 	@scripts/install-deps kernel bench test
