@@ -12,9 +12,8 @@ Time full and incremental sends of two snapshots with a cold cache, on a block
 device: what is on it is lost. Needs root.
 
   --erase               destroy a partition table or a file system on it
-  --variants LIST       stock, patched, or modes of btrfs.send_prefetch: off,
-                        generation, exact; comma separated (default: what there is)
-  --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
+  --variants LIST       stock, patched, or modes of btrfs.send_readahead: off,
+                        generation; comma separated (default: what there is)
   --samples N           repeat each cold send N times (default 1)
   --files N, --jobs N, --inline-size BYTES, --update-every N, --grow N,
   --nodesize BYTES      instead of what was published
@@ -32,9 +31,8 @@ USAGE
 declare -A job=([device]='' [variants]='' [samples]=1 [output]=''
 	[erase]=0 [dry_run]=0 [FILES]=200000 [JOBS]=4 [INLINE_SIZE]=2000 [GROW]=''
 	[UPDATE_EVERY]=50 [UPDATE_BYTES]=20 [MAX_INLINE]=2048 [NODESIZE]=16384)
-declare -A saved_parameters=()
 readonly module=/sys/module/btrfs/parameters
-parameters=() work_dir='' mnt=''
+saved_mode='' work_dir='' mnt=''
 
 # One line, however long and whatever is in a value that it repeats.
 die() {
@@ -168,24 +166,21 @@ one_send() {
 		"$2" "$1" "$3" $((end - start)) "${sum%% *}" >> "$work_dir/samples.jsonl"
 }
 
-# set_parameters NAME=VALUE...: of the module; those before are put back at the end.
-set_parameters() {
-	local name file
+# set_mode WORD: of btrfs.send_readahead, if one is named; the one before is put back at the end.
+set_mode() {
+	local file=$module/send_readahead
 
-	for name; do
-		file=$module/${name%%=*}
-		[[ -w $file ]] || die "the btrfs of this kernel has no parameter ${name%%=*}"
-		: "${saved_parameters[${name%%=*}]:=$(< "$file")}"
-		run_to "$file" echo "${name#*=}" ||
-			die "btrfs.${name%%=*} does not take '${name#*=}', see the kernel log"
-	done
+	[[ -n $1 ]] || return 0
+	[[ -w $file ]] || die "the btrfs of this kernel has no parameter send_readahead"
+	: "${saved_mode:=$(< "$file")}"
+	run_to "$file" echo "$1" || die "btrfs.send_readahead does not take '$1', see the kernel log"
 }
 
 # measure VARIANT
 measure() {
 	local sample
 
-	[[ $1 == stock ]] || set_parameters "send_prefetch=${1/patched/$mode}" "${parameters[@]}"
+	[[ $1 == stock ]] || set_mode "${1/patched/$mode}"
 	mount_bench
 	for ((sample = 1; sample <= job[samples]; sample++)); do
 		one_send full "$1" "$sample" "$mnt/snap1"
@@ -215,14 +210,10 @@ print_table() {
 }
 
 cleanup() {
-	local name
-
 	trap '' HUP INT TERM
 	jobs -p | xargs --no-run-if-empty kill 2>/dev/null || true
 	wait
-	for name in "${!saved_parameters[@]}"; do
-		echo "${saved_parameters[$name]}" > "$module/$name" || true
-	done
+	[[ -z $saved_mode ]] || echo "$saved_mode" > "$module/send_readahead" || true
 	! mountpoint --quiet "$mnt" || umount "$mnt" || umount --lazy "$mnt" || true
 	rm -rf "$work_dir"
 }
@@ -240,9 +231,6 @@ parse_options() {
 			[[ ${2-} =~ ^[1-9][0-9]{0,8}$ || $1${2-} == --grow0 ]] ||
 				die "$1 takes a number, not '${2-}'" 2
 			[[ $1 == --samples ]] || key=${key^^} ;;
-		--parameter)
-			[[ ${2-} =~ ^[a-z_]+=[^[:space:]]+$ ]] || die "$1 takes NAME=VALUE" 2
-			parameters+=("$2") ;;
 		--device | --variants | --output)
 			[[ -n ${2-} ]] || die "$1 needs a value, see send-bench.sh --help" 2 ;;
 		*) die "unknown argument '$1', see send-bench.sh --help" 2 ;;
@@ -268,9 +256,9 @@ main() {
 	[[ $EUID == 0 || ${job[dry_run]} == 1 ]] || die "--device needs root"
 	modprobe btrfs 2> /dev/null || true
 	# a patch that is not there must not be measured as one that gains nothing
-	mode=$(cat "$module/send_prefetch" 2> /dev/null || true) names=stock
-	[[ -z $mode ]] || names=off,generation,exact,patched
-	: "${job[variants]:=${names/exact,}}"
+	mode=$(cat "$module/send_readahead" 2> /dev/null || true) names=stock
+	[[ -z $mode ]] || names=off,generation,patched
+	: "${job[variants]:=$names}"
 	for name in ${job[variants]//,/ }; do
 		[[ ,$names, == *,$name,* ]] || die "this kernel measures $names, not $name"
 	done

@@ -197,24 +197,6 @@ list_metadata() {
 		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
 
-# What the prefetcher has counted since the file system was mounted, as an object, or
-# null where there is none. Reads nothing of the disk.
-prefetch_counters() {
-	local dir name
-
-	name=$(readlink --canonicalize "${job[device]}")
-	for dir in /sys/fs/btrfs/*-*; do
-		[[ ! -e $dir/devices/${name##*/} ]] || break
-	done
-	if [[ ! -d $dir/send_prefetch ]]; then
-		echo null
-		return
-	fi
-	(cd "$dir/send_prefetch" && grep --with-filename . -- *) |
-		jq --raw-input --slurp 'split("\n") | map(select(. != "") | split(":")) |
-			map({(.[0]): (.[1] | tonumber)}) | add'
-}
-
 # counters_json WHICH FILE: those of the simulated disk whose operation matches, as an object.
 counters_json() {
 	awk -F '\t' -v which="$1" '
@@ -278,7 +260,7 @@ watch_disk() {
 }
 
 one_send() {
-	local which=$1 sample=$2 processor=null trace_file=null counters before after prefetch
+	local which=$1 sample=$2 processor=null trace_file=null counters before after
 	local start=0 end=0 sync_start='' send_options=() beside_times='' receiving=null
 
 	[[ ${job[no_data]} == 0 ]] || send_options+=(--no-data)
@@ -316,9 +298,6 @@ one_send() {
 	fi
 	[[ ${job[dry_run]} == 0 ]] || return 0
 
-	# since the file system was mounted: of this send, if it is cold
-	prefetch=null
-	[[ ${job[cached]} == 1 ]] || prefetch=$(prefetch_counters)
 	if [[ ${job[apart]} == 1 && ${job[to]} != file ]]; then
 		[[ ${job[clock]} == disk ]] || disk_timing off
 		[[ ${job[cached]} == 1 ]] || make_cold
@@ -347,13 +326,13 @@ one_send() {
 		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
 		--arg sha256 "$(cat "$work_dir/sha256")" \
 		--argjson counters "$counters" --argjson trace "$trace_file" \
-		--argjson prefetch "$prefetch" --arg processor "$processor" \
+		--arg processor "$processor" \
 		--argjson beside "${beside_times:-null}" --argjson sync "${sync_start:-null}" \
 		--argjson receiving "$receiving" '
 		def ns: tonumber? * 1000000000 | round;
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
-		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $prefetch,
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace,
 		 user_ns: ($processor | split(" ")[0] | ns // null),
 		 system_ns: ($processor | split(" ")[1] | ns // null)} +
 		if $beside then {$beside} else {} end +

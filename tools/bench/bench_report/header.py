@@ -85,9 +85,6 @@ def describe(run):
             "without data" if env.get("no_data") else "with data",
             *(["compressed data as it is"] if env.get("compressed_data") else []),
             f"{n} sample{'' if n == 1 else 's'} each"]
-    module = env.get("module_parameters")
-    if isinstance(module, list) and module:
-        send.append("patched with " + " ".join(map(str, module)))
     if env.get("memory"):
         send.append(f"memory {env['memory']}")
     commit = str(env.get("commit") or "not known")[:12]
@@ -110,8 +107,7 @@ def differences(runs):
     """What else than the run differs between runs, which a reader must know."""
     keys = ["source", "lane", "clock", "instruction_ns", "profile", "workload", "btrfs_progs", "to",
             "receive_profile", "buffer", "rate", "latency_ns", "no_data", "compressed_data",
-            "tree_kernel", "memory", "commit", "dirty", "config_sha256", "series_sha256",
-            "module_parameters"]
+            "tree_kernel", "memory", "commit", "dirty", "config_sha256", "series_sha256"]
     envs = [{**{key: run.env.get(key) for key in keys},
              "receive_rounds": run.env.get("receive_rounds") or 0,
              "cached": bool(run.env.get("cached")),

@@ -65,13 +65,6 @@ def trace_facts(run, traces, profile, floor):
     return facts
 
 
-def prefetch_counts(samples):
-    """The medians of the prefetcher's counters; None without one."""
-    if any(not s["prefetch"] for s in samples):
-        return None
-    return {name: median(s["prefetch"].get(name) for s in samples) for name in samples[0]["prefetch"]}
-
-
 def receiving_facts(run, disks, floor):
     """What the receiving disk read and wrote, medians; None if there was none."""
     if not disks:
@@ -125,7 +118,6 @@ def make_row(run, send, variant, floor):
         "sync_ns": median(s.get("sync_ns") for s in samples),
         "receiving": receiving_facts(
             run, [s["receiving"] for s in samples if s.get("receiving")], floor),
-        "prefetch": prefetch_counts(samples),
         "gap_median_bytes": facts["gap_median_bytes"], "gap_histogram": facts["gap_histogram"],
     } | ({"beside": {key: beside[0][key] if key == "kind" else median(b.get(key) for b in beside)
                      for key in beside[0]}} if beside else {})

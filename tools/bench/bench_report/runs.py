@@ -182,8 +182,6 @@ def check_sample(sample, where):
                 "system_ns", "sync_ns"):
         may(key, is_count, "a number")
     may("trace", lambda v: isinstance(v, str), "the name of a file")
-    may("prefetch", lambda v: isinstance(v, dict) and all(map(is_count, v.values())),
-        "an object of numbers")
     may("receiving", is_receiving, "reads and writes of a disk, with a trace or null,")
     may("beside", lambda v: isinstance(v, dict) and isinstance(v.get("kind"), str) and
         is_count(v.get("operations")) and

@@ -81,17 +81,6 @@ def beside_table(rows):
     return make_table(f"the {kind} beside it", columns, lines)
 
 
-def prefetch_table(rows):
-    """What the prefetcher counted; None if it did nothing."""
-    return make_table("what was read ahead", [
-        ("blocks", count, "reads"), ("of them lookups", count, "lookups"), ("there", count, "hits"),
-        ("late", count, "late"), ("lost", count, "lost"), ("unused", count, "unused"),
-        ("data ranges", count, "data_reads"), ("there", count, "data_hits"),
-        ("late", count, "data_late"), ("unused", count, "data_unused")],
-        [line_of(row, row["prefetch"]) for row in rows
-         if row["prefetch"] and any(row["prefetch"].values())])
-
-
 def class_lines(row, classes, sums):
     """The lines of a row by class, with the sums of these keys as all_KEY."""
     sums = {f"all_{key}": sum(entry.get(key, 0) for entry in classes.values()) for key in sums}
@@ -233,8 +222,7 @@ def report(runs, rows):
     headers = [describe(run) for run in runs]
     if len(runs) == 1:
         tables = [time_table(rows), beside_table(rows), disk_table(rows), receiving_table(rows),
-                  class_table(rows), receiving_class_table(rows), prefetch_table(rows),
-                  gap_table(rows)]
+                  class_table(rows), receiving_class_table(rows), gap_table(rows)]
         return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
     for title, header in zip(run_titles(runs), headers):
         if title != header[0][1][0]:

@@ -55,10 +55,9 @@ def sha256_of_file(path):
 
 def series_sha256(kernel):
     """Of the files that the kernel was patched with."""
-    folders = ["fs", output_of("tools/kernels/supported", kernel, "series")]
+    top = os.path.join(TOP, output_of("tools/kernels/supported", kernel, "series"))
     files = [os.path.relpath(os.path.join(folder, name), TOP)
-             for top in folders for folder, _, names in os.walk(os.path.join(TOP, top))
-             for name in names]
+             for folder, _, names in os.walk(top) for name in names]
     return sha256("".join(f"{sha256_of_file(path)}  {path}\n"
                           for path in sorted(files, key=os.fsencode)).encode())
 
@@ -136,5 +135,4 @@ def environment(run):
         "receive_rounds": options.receive_rounds if options.to == "receive" else None,
         "buffer": options.buffer or None, "rate": options.rate or None,
         "latency_ns": options.latency * 10 ** 6 or None,
-        "module_parameters": options.parameters,
         "skipped": list(filter(None, (read(run.partial, "skipped") or "").split("\n")))}

@@ -111,7 +111,7 @@ def job_text(options, workload, **more):
             "compressed_data no_fio cached beside buffer rate latency receive_rounds seed clock "
             "own_kernel").split()
     job = {**workload.numbers, **{name: getattr(options, name) for name in same},
-           "parameters": " ".join(options.parameters), "trace": not options.no_trace,
+           "trace": not options.no_trace,
            "simulated": not options.device, "lane": options.kind, "progress": False,
            # Does the checksum of the stream come from a send of its own?
            "apart": options.clock == "all" or (options.faithful and options.to != "receive"),

@@ -30,13 +30,11 @@ What is measured:
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
   --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
   --variants LIST       comma separated (default off,stock,patched). stock: the
-                        untouched kernel; patched: the patched one as it is; off,
-                        generation, exact: modes of btrfs.send_prefetch in that;
-                        searches: with patches/KERNEL/searches only; program:
-                        build/sendahead instead of btrfs, at both ends, on the
-                        untouched kernel; program-send, program-receive: at one
-                        end only
-  --parameter NAME=VAL  parameter of the patched btrfs module; may be repeated
+                        untouched kernel; searches: with patches/KERNEL/searches
+                        only; patched: with all patches, as it is; off, generation:
+                        btrfs.send_readahead in that; program: build/sendahead
+                        instead of btrfs, at both ends, on the untouched kernel;
+                        program-send, program-receive: at one end only
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
   --timeout SECONDS     give a virtual machine up after so many real seconds
@@ -136,7 +134,7 @@ RANGES = {
     "SHARERS": (1, 10 ** 8), "PUBLISHED_FILES": (0, 10 ** 8),
     "PUBLISHED_SNAP1_LINES": (0, 10 ** 10), "PUBLISHED_SNAP2_LINES": (0, 10 ** 10)}
 DECIMALS = ("SIZE_SKEW", "REWRITE", "DELETE", "RENAME", "ADD")
-VARIANTS = ("off", "stock", "searches", "patched", "generation", "exact", "program",
+VARIANTS = ("off", "stock", "searches", "patched", "generation", "program",
             "program-send", "program-receive")
 # ns an instruction of the processors that --clock all knows.
 PROCESSORS = {"desktop": "0.25", "nas": "1", "": "0.25"}
@@ -184,7 +182,7 @@ def parse(arguments):
     """The options by their names, with _ for -; override has numbers of the workload."""
     numbers = {name: value[0] for name, value in NUMBERS.items()}
     found = {**VALUES, **numbers, **dict.fromkeys(FLAGS, False)}
-    given, override, parameters = [], {}, []
+    given, override = [], {}
     words = iter(arguments)
     for word in words:
         name = word[2:] if word.startswith("--") else ""
@@ -195,7 +193,7 @@ def parse(arguments):
         if name in FLAGS:
             found[name] = True
             continue
-        if name not in found and name not in OVERRIDES and name != "parameter":
+        if name not in found and name not in OVERRIDES:
             wrong(f"unknown argument '{word}', see send-bench.sh --help")
         value = next(words, "")
         if not value:
@@ -208,13 +206,11 @@ def parse(arguments):
             if key in RANGES:
                 check_key(word, value, key)
             override[key] = value
-        elif name == "parameter":
-            parameters.append(value)
         else:
             found[name] = value
     options = types.SimpleNamespace(**{name.replace("-", "_"): value
                                        for name, value in found.items()})
-    options.override, options.parameters = override, parameters
+    options.override = override
     # Does this machine's own kernel send, in real time?
     options.own_kernel = options.kind == "host" or bool(options.device)
     check(options, given)
@@ -259,9 +255,6 @@ def check(options, given):
     for name in ("receive-rounds", "receive-profile"):
         if options.device and getattr(options, name.replace("-", "_")):
             wrong(f"--{name} does not go with --device")
-    for parameter in options.parameters:
-        if not re.fullmatch(r"[a-z_]+=[^\s]+", parameter):
-            wrong(f"--parameter takes NAME=VALUE, not '{parameter}'")
     if options.device and options.to == "receive" and not options.receive_device:
         wrong("--to receive on a device needs a second disk: --receive-device")
     if options.receive_device and not options.device:

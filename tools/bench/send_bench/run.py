@@ -19,7 +19,7 @@ from .options import VARIANTS, Failure, wrong
 
 PROFILES = os.path.join(TOP, "drivers", "block", "rotdisk", "profiles")
 MODEL = os.path.join("build", "rotdisk-sim")
-PREFETCH = "/sys/module/btrfs/parameters/send_prefetch"
+READAHEAD = "/sys/module/btrfs/parameters/send_readahead"
 # What a machine that counts instructions has of the host from its start.
 PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt "
             "grep gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt paste readlink "
@@ -135,7 +135,7 @@ class Run:
         elif not wanted:
             # The machine's own btrfs may be an untouched one.
             output_of("modprobe", "btrfs")
-            wanted = "off,generation,patched" if os.path.exists(PREFETCH) else "stock"
+            wanted = "off,generation,patched" if os.path.exists(READAHEAD) else "stock"
             if options.kind == "host" and os.access(tool("build", "sendahead"), os.X_OK):
                 wanted += ",program"
         self.variants = wanted.removesuffix(",").split(",")
@@ -178,12 +178,9 @@ class Run:
 
     def command_line(self, variant):
         """That of a variant's kernel."""
-        if self.kernel_of(variant) != "patched":
+        if self.kernel_of(variant) != "patched" or variant == "patched":
             return ""
-        words = self.options.parameters
-        if variant != "patched":
-            words = [f"send_prefetch={variant}", *words]
-        return "".join(f" btrfs.{word}" for word in words)
+        return f" btrfs.send_readahead={variant}"
 
     # What is done
 
