@@ -7,8 +7,8 @@ import random
 # The volume that most of it happens to, and the one beside it.
 VOLUME, OTHER = 'v', 'w'
 NODESIZES = ((4096, 45), (16384, 32), (65536, 23))
-# Beside "exact": a window of the smallest size, and what reads ahead in other ways.
-MODES = (('exact:131072', 45), ('generation', 30), ('off', 25))
+# Beside "exact": what reads ahead in other ways.
+MODES = (('generation', 75), ('off', 25))
 
 
 def choose(generator, weighted):

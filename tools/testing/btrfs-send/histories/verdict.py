@@ -61,14 +61,6 @@ class Verdict:
                 if sent != self.streams[words]:
                     self.problem('stream', 'send %s in mode %s: %s, stock: %s' % (
                         words, mode, sent, self.streams[words]))
-        reads = {mode: counters.get('reads', 0) > 0
-                 for mode, counters in result['counters'].items()}
-        self.counts['prefetched'] = reads.get('exact', False)
-        for mode, read in reads.items():
-            # with the smallest window as with the usual one, and not at all in other modes
-            if read != (mode.startswith('exact') and reads.get('exact', read)):
-                self.problem('prefetched', 'the prefetcher %s in mode %s' % (
-                    'read' if read else 'did not read', mode))
 
     def receive(self, result):
         if not self.ended('receive', result):
@@ -129,7 +121,6 @@ class Totals:
             counts['streams'], counts['errors'], counts['different']))
         for name in modes:
             print('streams of patched in %s: %d' % (name, counts[name]))
-        print('histories in which the prefetcher read: %d' % counts['prefetched'])
         print('received by stock: %d snapshots, as their source: %d' % (
             counts['received'], counts['as their source']))
         print('histories received with blocks that are shared: %d' % counts['shared'])
