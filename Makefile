@@ -42,7 +42,7 @@ help:
 	@echo 'make edit     the source of KERNEL with its patches as commits of git, in build/edit-KERNEL'
 	@echo 'make refresh  write these commits back to patches/KERNEL/readahead, show what has changed'
 	@echo 'make port     FROM=KERNEL TO=KERNEL: pick a change in one such tree into another'
-	@echo 'make series   write the mails for the kernel list to out/KERNEL and check them'
+	@echo 'make series   write the mails of each series for the kernel list to out/KERNEL and check them'
 	@echo 'make program  build build/sendahead, which reads ahead of btrfs send on a stock kernel'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
