@@ -109,7 +109,7 @@ static void add(struct pump *pump, size_t n)
 	queue_add(queue, n);
 	queue->boundaries[queue->nr_boundaries % QUEUE_BOUNDARIES] = queue->end + rename->left;
 	queue->nr_boundaries++;
-	queue->lost = rename->off;
+	queue->lost = rename->state == RENAME_UNKNOWN;
 	pump->held -= n;
 }
 
@@ -122,12 +122,12 @@ static void sort_out(struct pump *pump, u8 *p, int hold)
 		done = rename_run(&pump->rename, p, &pump->held, hold);
 		add(pump, done);
 		p += done;
-		if (pump->rename.ends) {
+		if (pump->rename.state == RENAME_AT_END) {
 			pump->from = pump->end;
 			pump->end = pump->queue->end;
 			pump->looks = 0;
 		}
-	} while (pump->rename.ends);
+	} while (pump->rename.state == RENAME_AT_END);
 }
 
 /* Read what is there, up to the end. */

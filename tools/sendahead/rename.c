@@ -4,6 +4,7 @@
  * writes it goes as it is.
  */
 #include <limits.h>
+#include <search.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -13,7 +14,10 @@
 
 /* Of a command that is looked at, at most: two paths, and numbers. */
 #define MOST (2 * PATH_MAX + 256)
-#define PLAIN_MAX (1 << 19)		/* directories remembered; the others are as unknown */
+#define FRESH_MAX (1 << 17)		/* directories remembered; the others are as unknown */
+#ifndef TAKEN_BITS
+#define TAKEN_BITS (1U << 25)
+#endif
 
 #define A_MAX (A_CLONE_UUID + 1)	/* larger ones are not looked at */
 
@@ -114,92 +118,155 @@ static int directory_of(const struct text *path)
 	return slash;
 }
 
-static u64 hash(const u8 *p, size_t n)
+static int by_text(const void *a, const void *b)
 {
-	u64 sum = 0xcbf29ce484222325ULL;
+	const struct text *x = a, *y = b;
 
-	while (n--)
-		sum = (sum ^ *p++) * 0x100000001b3ULL;
-	return sum ^ sum >> 29 ? sum ^ sum >> 29 : 1;
+	return x->n != y->n ? (x->n < y->n ? -1 : 1) : memcmp(x->p, y->p, x->n);
 }
 
-/* Where a hash is, or would be. */
-static u64 *slot(const struct rename *rename, u64 sum)
+/* Was this directory made by the stream, and given nothing that files in it inherit? */
+static int is_fresh(const struct rename *rename, struct text path)
 {
-	size_t i = sum & (rename->room_plain - 1);
-
-	while (rename->plain[i] && rename->plain[i] != sum)
-		i = (i + 1) & (rename->room_plain - 1);
-	return &rename->plain[i];
-}
-
-static int is_plain(const struct rename *rename, const u8 *path, size_t n)
-{
-	return rename->nr_plain && *slot(rename, hash(path, n));
+	return !!tfind(&path, &rename->fresh, by_text);
 }
 
 static void forget(struct rename *rename)
 {
-	free(rename->plain);
-	rename->plain = NULL;
-	rename->nr_plain = rename->room_plain = 0;
+	tdestroy(rename->fresh, free);
+	rename->fresh = NULL;
+	rename->nr_fresh = 0;
+	rename->is_new = 0;
 }
 
-static void add_plain(struct rename *rename, const struct text *path)
+/* Nothing is known. */
+static void begin(struct rename *rename)
 {
-	u64 sum = hash(path->p, path->n), *at;
+	forget(rename);
+	if (rename->nr_taken)
+		memset(rename->taken, 0, TAKEN_BITS / 8);
+	rename->nr_taken = 0;
+}
 
-	if (rename->nr_plain == PLAIN_MAX)
+static void add_fresh(struct rename *rename, struct text path)
+{
+	struct text *copy;
+
+	if (rename->nr_fresh == FRESH_MAX || is_fresh(rename, path))
 		return;
-	if (2 * (rename->nr_plain + 1) > rename->room_plain) {
-		struct rename larger = { .room_plain = rename->room_plain ? 2 * rename->room_plain : 256 };
-		size_t i;
-
-		larger.plain = calloc(larger.room_plain, sizeof(*larger.plain));
-		if (!larger.plain)
-			return;
-		for (i = 0; i < rename->room_plain; i++)
-			if (rename->plain[i])
-				*slot(&larger, rename->plain[i]) = rename->plain[i];
-		free(rename->plain);
-		rename->plain = larger.plain;
-		rename->room_plain = larger.room_plain;
-	}
-	at = slot(rename, sum);
-	rename->nr_plain += !*at;
-	*at = sum;
-}
-
-/* What comes behind it may be there because it was not free: each is put in anew. */
-static void remove_plain(struct rename *rename, const struct text *path)
-{
-	size_t i = slot(rename, hash(path->p, path->n)) - rename->plain;
-
-	rename->plain[i] = 0;
-	rename->nr_plain--;
-	while (rename->plain[i = (i + 1) & (rename->room_plain - 1)]) {
-		u64 sum = rename->plain[i];
-
-		rename->plain[i] = 0;
-		*slot(rename, sum) = sum;
-	}
-}
-
-/* A rename that stays one. Below a directory that is not new, all would be wrong. */
-static void renamed(struct rename *rename, const struct command *command)
-{
-	const struct text *from = &command->attribute[A_PATH], *to = &command->attribute[A_PATH_TO];
-
-	if (is_plain(rename, to->p, to->n))
-		remove_plain(rename, to);
-	if (!is_plain(rename, from->p, from->n))
+	copy = malloc(sizeof(*copy) + path.n);
+	if (!copy)
 		return;
-	if (!is_passing(from) || directory_of(to) < 0) {
+	*copy = (struct text) { memcpy(copy + 1, path.p, path.n), path.n };
+	if (tsearch(copy, &rename->fresh, by_text))
+		rename->nr_fresh++;
+	else
+		free(copy);
+}
+
+static int remove_fresh(struct rename *rename, struct text path)
+{
+	struct text **found = tfind(&path, &rename->fresh, by_text), *copy;
+
+	if (!found)
+		return 0;
+	copy = *found;
+	tdelete(&path, &rename->fresh, by_text);
+	free(copy);
+	rename->nr_fresh--;
+	return 1;
+}
+
+/*
+ * Does a path lead to where it says? Each directory in it was made by the stream, and has not been
+ * renamed since: none can be a symbolic link.
+ */
+static int is_certain(const struct rename *rename, const struct text *path)
+{
+	int directory = directory_of(path);
+
+	return !directory ||
+		(directory > 0 && is_fresh(rename, (struct text) { path->p, directory }));
+}
+
+/* And is its directory there to stay, not under the name it was made with? */
+static int is_settled(const struct rename *rename, const struct text *path)
+{
+	return is_certain(rename, path) &&
+		!is_passing(&(struct text) { path->p, directory_of(path) });
+}
+
+/* Of a path, or of the name alone. */
+static u32 bit_of(const struct text *path, int whole)
+{
+	int directory = whole ? 0 : directory_of(path), from = directory > 0 ? directory + 1 : 0;
+
+	return crc32c(0, path->p + from, path->n - from) % TAKEN_BITS;
+}
+
+static int is_bit(const struct rename *rename, u32 bit)
+{
+	return rename->taken && rename->taken[bit / 8] >> bit % 8 & 1;
+}
+
+/* May there be something? If two names have the same bit, it may. */
+static int is_taken(const struct rename *rename, const struct text *path)
+{
+	return is_bit(rename, bit_of(path, 1)) || is_bit(rename, bit_of(path, 0));
+}
+
+/* Something is there now. Where the path may lead elsewhere, any of that name counts as taken. */
+static void take(struct rename *rename, const struct text *path)
+{
+	u32 bit = bit_of(path, is_settled(rename, path));
+
+	if (!rename->taken)
+		rename->taken = calloc(TAKEN_BITS / 8, 1);
+	if (!rename->taken)
+		rename->unchanged = 1;
+	if (directory_of(path) < 0)
 		forget(rename);
+	if (rename->nr_taken == TAKEN_BITS / 4)
+		begin(rename);
+	if (!rename->taken || is_bit(rename, bit))
+		return;
+	rename->taken[bit / 8] |= 1 << bit % 8;
+	rename->nr_taken++;
+}
+
+static int is_last(const struct rename *rename, const struct text *path)
+{
+	return path->n == rename->nr_last && !memcmp(path->p, rename->last, path->n);
+}
+
+static void set_last(struct rename *rename, const struct text *path)
+{
+	rename->nr_last = path->n < sizeof(rename->last) ? path->n : 0;
+	memcpy(rename->last, path->p, rename->nr_last);
+}
+
+/*
+ * A rename that stays one. A directory that it replaces is empty, and one that is renamed under
+ * the name it was made with has none in it that is known: no other path becomes a wrong one.
+ */
+static void renamed(struct rename *rename, const struct text *from, const struct text *to)
+{
+	int fresh = is_fresh(rename, *from), last = is_last(rename, from);
+
+	/* wherever that is, what it replaces is no directory that is known, or as fresh */
+	if (!is_passing(from) || (!is_certain(rename, to) &&
+				  (!last || (rename->last_made == C_MKDIR && !fresh)))) {
+		forget(rename);
+		take(rename, to);
 		return;
 	}
-	remove_plain(rename, from);
-	add_plain(rename, to);
+	remove_fresh(rename, *from);
+	remove_fresh(rename, *to);
+	if (fresh && is_settled(rename, to))
+		add_fresh(rename, *to);
+	if (last)
+		set_last(rename, to);
+	take(rename, to);
 }
 
 /* Do files that are made in a directory inherit this attribute? */
@@ -209,16 +276,25 @@ static int is_inherited(const struct text *name)
 		(name->n >= 6 && !memcmp(name->p, "btrfs.", 6));
 }
 
-/* What files inherit from a directory is another thing now: from the top, all others had it. */
+/* What files inherit from a directory is another thing now; through a link it may be any. */
 static void inheritance_changes(struct rename *rename, const struct text *path)
 {
-	if (!path->n)
+	if (!path->n || (!remove_fresh(rename, *path) &&
+			 (!is_last(rename, path) || rename->last_made >= C_SYMLINK)))
 		forget(rename);
-	else if (is_plain(rename, path->p, path->n))
-		remove_plain(rename, path);
 }
 
-/* A command of those that say what directories are like. */
+/* Something was made, by this command: where it is. C_LINK: it may be a symbolic link as well. */
+static void made_at(struct rename *rename, u16 command, const struct text *path)
+{
+	rename->last_made = command;
+	set_last(rename, path);
+	take(rename, path);
+	if (command == C_MKDIR && is_settled(rename, path))
+		add_fresh(rename, *path);
+}
+
+/* A command of those that say which names there are, and what directories are like. */
 static void learn(struct rename *rename, const u8 *p, size_t n)
 {
 	struct command command;
@@ -233,36 +309,11 @@ static void learn(struct rename *rename, const u8 *p, size_t n)
 			forget(rename);
 		else if (is_inherited(&command.attribute[A_XATTR_NAME]))
 			inheritance_changes(rename, path);
-		break;
-	case C_FILEATTR:
-		inheritance_changes(rename, path);
-		break;
-	case C_CHMOD:
-		/* setgid: the group is inherited */
-		if (!whole || command.attribute[A_MODE].n != 8)
-			forget(rename);
-		else if (get_u64(command.attribute[A_MODE].p) & S_ISGID)
-			inheritance_changes(rename, path);
-		break;
-	case C_MKDIR:
-		if (whole && is_passing(path))
-			add_plain(rename, path);
-		break;
-	case C_RENAME:
-		if (whole && command.known == (BIT(A_PATH) | BIT(A_PATH_TO)))
-			renamed(rename, &command);
-		else
-			forget(rename);
-		break;
-	case C_RMDIR:
-		if (!whole)
-			forget(rename);
-		else if (is_plain(rename, path->p, path->n))
-			remove_plain(rename, path);
-		break;
+		return;
 	case C_SUBVOL:
 	case C_SNAPSHOT:
-		forget(rename);
+		begin(rename);
+		rename->is_new = command.number == C_SUBVOL;
 		rename->begun++;
 		/* of what, it may say behind what is not looked at */
 		rename->snapshot = command.number == C_SNAPSHOT;
@@ -270,8 +321,20 @@ static void learn(struct rename *rename, const u8 *p, size_t n)
 		if (command.attribute[A_CLONE_UUID].n == sizeof(rename->parent))
 			memcpy(rename->parent, command.attribute[A_CLONE_UUID].p,
 			       sizeof(rename->parent));
-		break;
+		return;
 	}
+	if (!whole || !path->n || command.number == C_RMDIR ||
+	    (command.number == C_RENAME && command.known != (BIT(A_PATH) | BIT(A_PATH_TO))) ||
+	    (command.number == C_CHMOD && command.attribute[A_MODE].n != 8))
+		forget(rename);
+	else if (command.number == C_RENAME)
+		renamed(rename, path, &command.attribute[A_PATH_TO]);
+	else if (command.number <= C_LINK)
+		made_at(rename, is_passing(path) ? command.number : C_LINK, path);
+	/* setgid: the group is inherited */
+	else if (command.number == C_FILEATTR ||
+		 get_u64(command.attribute[A_MODE].p) & S_ISGID)
+		inheritance_changes(rename, path);
 }
 
 /* Can the two be one? */
@@ -281,17 +344,14 @@ static int belong_together(const struct rename *rename, const struct command *ma
 	const u32 may = BIT(A_INO) | BIT(A_MODE) | BIT(A_RDEV) | BIT(A_PATH) | BIT(A_PATH_LINK);
 	const struct text *path = &make->attribute[A_PATH], *from = &move->attribute[A_PATH];
 	const struct text *to = &move->attribute[A_PATH_TO];
-	int directory;
 
 	if (rename->unchanged || make->known & ~may || !is_passing(path) ||
-	    move->known != (BIT(A_PATH) | BIT(A_PATH_TO)) ||
-	    path->n != from->n || memcmp(path->p, from->p, path->n))
+	    move->known != (BIT(A_PATH) | BIT(A_PATH_TO)) || by_text(path, from) ||
+	    !by_text(path, to))
 		return 0;
-	directory = directory_of(to);
-	/* at the top of a snapshot the name may be taken */
-	if (directory < 0 ||
-	    (directory ? !is_plain(rename, to->p, directory) : rename->snapshot) ||
-	    (to->n == path->n && !memcmp(to->p, path->p, to->n)))
+	/* what a rename replaces would be in the way, as it may be at the top of a snapshot */
+	if (!is_certain(rename, to) || (!directory_of(to) && !rename->is_new) ||
+	    is_taken(rename, path) || is_taken(rename, to))
 		return 0;
 	return is_sound(make, p) && is_sound(move, p + make->size);
 }
@@ -335,8 +395,7 @@ static size_t made(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 		return 0;
 	if (is_rename && n >= size + next && parse(&make, p, size) &&
 	    parse(&move, p + size, next) && belong_together(rename, &make, &move, p)) {
-		if (make.number == C_MKDIR)
-			add_plain(rename, &move.attribute[A_PATH_TO]);
+		made_at(rename, make.number, &move.attribute[A_PATH_TO]);
 		*out = join(&make, &move.attribute[A_PATH_TO], p);
 		rename->changed++;
 		return size + next;
@@ -350,54 +409,73 @@ static u64 needed(u16 command, u64 size)
 {
 	if (command == C_SET_XATTR || command == C_REMOVE_XATTR)
 		return min_u64(size, COMMAND_HEAD + 4 + PATH_MAX + 4 + 256);
-	if (command <= C_RENAME || command == C_RMDIR || command == C_CHMOD ||
+	if (command <= C_LINK || command == C_RMDIR || command == C_CHMOD ||
 	    command == C_FILEATTR)
 		return size;
 	return COMMAND_HEAD;
 }
 
-/* The next bytes. Return: how many are done, of which *@out stay; 0: more has to be there. */
-static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out)
+/* Bytes of a command that go as they are. */
+static size_t pass(struct rename *rename, size_t n, size_t *out)
+{
+	*out = min_u64(n, rename->left);
+	rename->left -= *out;
+	if (!rename->left)
+		rename->state = rename->state == RENAME_WITHIN ? RENAME_AT_COMMAND : RENAME_AT_HEAD;
+	return *out;
+}
+
+/* A command comes next. Return: as step(). */
+static size_t at_command(struct rename *rename, u8 *p, size_t n, int hold, size_t *out)
 {
 	u16 command;
 	u64 size, need;
 
-	if (rename->off)
+	if (n < COMMAND_HEAD)
+		return 0;
+	size = COMMAND_HEAD + (u64)get_u32(p);
+	command = get_u16(p + 4);
+	need = needed(command, size);
+	if (need > MOST) {
+		rename->state = RENAME_UNKNOWN;
 		return *out = n;
-	if (!rename->left && !rename->version) {
+	}
+	if (n < need)
+		return 0;
+	if (command >= C_MKFILE && command <= C_SYMLINK)
+		return made(rename, p, n, hold, out);
+	if (need > COMMAND_HEAD)
+		learn(rename, p, need);
+	rename->state = command == C_END ? RENAME_AT_END : RENAME_WITHIN;
+	if (command == C_END)
+		return 0;
+	rename->left = size;
+	return pass(rename, n, out);
+}
+
+/* The next bytes. Return: how many are done, of which *@out stay; 0: more has to be there. */
+static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out)
+{
+	switch (rename->state) {
+	case RENAME_AT_HEAD:
 		if (n < STREAM_HEAD)
 			return 0;
-		rename->version = get_u32(p + 13);
-		rename->off = memcmp(p, "btrfs-stream", 13) || !rename->version ||
-			rename->version > 3;
+		rename->state = memcmp(p, "btrfs-stream", 13) || !get_u32(p + 13) ||
+			get_u32(p + 13) > 3 ? RENAME_UNKNOWN : RENAME_AT_COMMAND;
 		return *out = STREAM_HEAD;
+	case RENAME_AT_COMMAND:
+		return at_command(rename, p, n, hold, out);
+	case RENAME_AT_END:
+		rename->state = RENAME_WITHIN_END;
+		rename->left = COMMAND_HEAD + (u64)get_u32(p);
+		return pass(rename, n, out);
+	case RENAME_WITHIN:
+	case RENAME_WITHIN_END:
+		return pass(rename, n, out);
+	case RENAME_UNKNOWN:
+		break;
 	}
-	if (!rename->left) {
-		if (n < COMMAND_HEAD)
-			return 0;
-		size = COMMAND_HEAD + (u64)get_u32(p);
-		command = get_u16(p + 4);
-		need = needed(command, size);
-		rename->off = need > MOST;
-		if (rename->off)
-			return *out = n;
-		if (n < need)
-			return 0;
-		if (command >= C_MKFILE && command <= C_SYMLINK)
-			return made(rename, p, n, hold, out);
-		if (need > COMMAND_HEAD)
-			learn(rename, p, need);
-		if (command == C_END) {
-			rename->ends = !rename->ends;
-			if (rename->ends)
-				return 0;
-			rename->version = 0;
-		}
-		rename->left = size;
-	}
-	*out = min_u64(n, rename->left);
-	rename->left -= *out;
-	return *out;
+	return *out = n;
 }
 
 size_t rename_run(struct rename *rename, u8 *p, size_t *n, int hold)
@@ -424,4 +502,5 @@ size_t rename_run(struct rename *rename, u8 *p, size_t *n, int hold)
 void rename_free(struct rename *rename)
 {
 	forget(rename);
+	free(rename->taken);
 }

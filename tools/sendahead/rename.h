@@ -6,19 +6,35 @@
 #ifndef SENDAHEAD_RENAME_H
 #define SENDAHEAD_RENAME_H
 
+#include <limits.h>
+
 #include "util.h"
 
 /* Bytes that may be held back until more of the stream is there, less than this. */
 #define RENAME_HELD 20480
 
+/* What comes next, and what comes then. */
+enum rename_state {
+	RENAME_AT_HEAD,		/* the head of a stream: AT_COMMAND, UNKNOWN */
+	RENAME_AT_COMMAND,	/* a command: AT_COMMAND, WITHIN, AT_END, UNKNOWN */
+	RENAME_WITHIN,		/* bytes of a command that go as they are: AT_COMMAND */
+	RENAME_AT_END,		/* the command that ends a stream, which waits: WITHIN_END */
+	RENAME_WITHIN_END,	/* bytes of that one: AT_HEAD */
+	RENAME_UNKNOWN,		/* what is not understood: all of it goes as it is */
+};
+
 struct rename {
 	int unchanged;		/* nothing is to be changed */
-	int off;		/* the rest of the stream is not known: it goes as it is */
-	u32 version;		/* of the stream, 0: its head comes next */
-	int ends;		/* the command that ends a stream comes next */
+	enum rename_state state;
 	u64 left;		/* bytes of a command that go as they are */
-	u64 *plain;		/* directories, as hashes of their paths; 0: free */
-	size_t nr_plain, room_plain;
+	void *fresh;		/* directories, by their paths, as tsearch() has them */
+	size_t nr_fresh;
+	int is_new;		/* of what is at the top everything is known */
+	u8 *taken;		/* names, as bits */
+	size_t nr_taken;
+	char last[PATH_MAX];	/* what was made last, where it is now */
+	u32 nr_last;
+	u16 last_made;		/* by this command */
 	u64 changed;		/* commands saved */
 	u32 begun;		/* subvolumes */
 	int snapshot;		/* the last one is based on that with this UUID, zeros: not known */
@@ -33,10 +49,13 @@ struct rename {
  * @hold: whether to wait for the command that may follow
  *
  * A file made under its final name inherits from the directory there what one renamed to
- * it does not: an access list, properties of btrfs. So it is only done where the directory
- * is the top, where all are made, or was made by the stream, and given none of these.
+ * it does not: an access list, properties of btrfs. And a rename replaces what has the name.
+ * So it is only done at the top of a new subvolume, or in a directory that the stream has made
+ * there or in another such one, and given none of these; and for a name that is not taken. Such
+ * a directory stays what it is until something is renamed or removed that may be a directory: all
+ * of them are forgotten then.
  *
- * In front of the end of a stream it stops, with @rename->ends; called again, it goes on.
+ * In front of the end of a stream it stops, with RENAME_AT_END; called again, it goes on.
  *
  * Return: bytes of them that are to be passed on, the others are held back
  */

@@ -162,7 +162,7 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 				abort();
 			done += pass;
 			held -= pass;
-			if (!rename.ends)
+			if (rename.state != RENAME_AT_END)
 				break;
 			/* there it stops, and goes on */
 			stops++;
@@ -175,7 +175,7 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 	}
 	*left = done + held;
 	*changed = rename.changed;
-	all_known = !rename.off;
+	all_known = rename.state != RENAME_UNKNOWN;
 	rename_free(&rename);
 	return out;
 }
