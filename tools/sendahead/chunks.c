@@ -2,7 +2,7 @@
 /*
  * Where the logical addresses of a file system lie on its devices.
  *
- * Without parity: SINGLE, DUP, RAID0, RAID1, RAID1C3, RAID1C4, RAID10.
+ * SINGLE, DUP, RAID0, RAID1, RAID1C3, RAID1C4, RAID10, and RAID5 and RAID6 without their parity.
  */
 #include <stdlib.h>
 #include <linux/btrfs_tree.h>
@@ -12,7 +12,15 @@
 /* Of struct btrfs_chunk: with one stripe it is longer by that. */
 #define CHUNK_HEAD offsetof(struct btrfs_chunk, stripe)
 
-/* Copies of each byte, 0 for what is not known; RAID0 and RAID10 are striped. */
+#define STRIPED (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10 | \
+		 BTRFS_BLOCK_GROUP_RAID5 | BTRFS_BLOCK_GROUP_RAID6)
+
+static u32 parity_of(u64 type)
+{
+	return type & BTRFS_BLOCK_GROUP_RAID5 ? 1 : type & BTRFS_BLOCK_GROUP_RAID6 ? 2 : 0;
+}
+
+/* Copies of each byte, 0 for what is not known. */
 static u32 copies_of(u64 type, u32 nr, u32 sub)
 {
 	switch (type & ~(u64)BTRFS_BLOCK_GROUP_TYPE_MASK) {
@@ -27,6 +35,9 @@ static u32 copies_of(u64 type, u32 nr, u32 sub)
 		return nr == 4 ? 4 : 0;
 	case BTRFS_BLOCK_GROUP_RAID0:
 		return 1;
+	case BTRFS_BLOCK_GROUP_RAID5:
+	case BTRFS_BLOCK_GROUP_RAID6:
+		return nr > parity_of(type) ? 1 : 0;
 	case BTRFS_BLOCK_GROUP_RAID10:
 		return sub == 2 && nr % 2 == 0 ? 2 : 0;
 	}
@@ -86,13 +97,16 @@ u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 
 	offset = logical - chunk->start;
 	if (len > chunk->length - offset)
 		return 0;
-	if (chunk->type & (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10)) {
+	if (chunk->type & STRIPED) {
 		u64 number = offset / chunk->stripe_len, within = offset % chunk->stripe_len;
-		u32 columns = chunk->nr / chunk->copies;
+		u32 parity = parity_of(chunk->type), columns = (chunk->nr - parity) / chunk->copies;
 
 		if (len > chunk->stripe_len - within)
 			return 0;
 		stripe = number % columns * chunk->copies + copy;
+		/* the parity is on the next device each time */
+		if (parity)
+			stripe = (number / columns + stripe) % chunk->nr;
 		offset = number / columns * chunk->stripe_len + within;
 	}
 	*devid = le64toh(chunk->stripes[stripe].devid);

@@ -108,13 +108,12 @@ void disk_open(struct disk *disk, int fd)
 	disk->fd = fd;
 	if ((info.flags & FLAGS) != FLAGS)
 		give_up("the kernel does not tell the type of the checksums");
-	if (info.csum_type != BTRFS_CSUM_TYPE_CRC32)
-		give_up("checksums of type %u are not known", info.csum_type);
-	if (info.nodesize < 4096 || info.nodesize > 32768 || info.nodesize & (info.nodesize - 1))
+	if (info.nodesize < 4096 || info.nodesize > 65536 || info.nodesize & (info.nodesize - 1))
 		give_up("blocks of %u bytes are not known", info.nodesize);
 	if (info.num_devices > 1024 || info.max_id > UINT16_MAX)
 		give_up("there are too many devices");
 	disk->nodesize = info.nodesize;
+	disk->has_crc = info.csum_type == BTRFS_CSUM_TYPE_CRC32;
 	memcpy(disk->fsid, info.metadata_uuid, sizeof(disk->fsid));
 	read_chunks(disk);
 	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++)
@@ -211,7 +210,7 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 	for (copy = 0; copy < copies && !node; copy++) {
 		copies = copy_place(disk, want->bytenr, disk->nodesize, copy, &order);
 		if (copies && !disk_read(disk, order, block, disk->nodesize))
-			node = node_parse(block, disk->nodesize, disk->fsid, want);
+			node = node_parse(block, disk->nodesize, disk->fsid, disk->has_crc, want);
 	}
 	free(block);
 	if (node)

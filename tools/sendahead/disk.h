@@ -16,6 +16,7 @@ struct device {
 struct disk {
 	int fd;			/* of any file there */
 	u32 nodesize;
+	int has_crc;		/* the checksums are CRC-32C */
 	u8 fsid[16];		/* in the heads of blocks */
 	struct chunks chunks;
 	struct device *devices;	/* those that can be read */

@@ -36,7 +36,8 @@ u32 crc32c(u32 crc, const void *data, size_t len)
 	return crc;
 }
 
-struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct pointer *want)
+struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, int has_crc,
+			const struct pointer *want)
 {
 	u32 nr, i;
 	struct node *node;
@@ -44,8 +45,9 @@ struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct 
 	if (size < HEADER_SIZE + POINTER_SIZE || !want->level || want->level >= MAX_LEVEL)
 		return NULL;
 	nr = get_u32(block + HEADER_NR);
-	if (get_u32(block) != (u32)~crc32c(~0u, block + HEADER_FSID, size - HEADER_FSID) ||
-	    memcmp(block + HEADER_FSID, fsid, BTRFS_FSID_SIZE) ||
+	if (has_crc && get_u32(block) != (u32)~crc32c(~0u, block + HEADER_FSID, size - HEADER_FSID))
+		return NULL;
+	if (memcmp(block + HEADER_FSID, fsid, BTRFS_FSID_SIZE) ||
 	    get_u64(block + HEADER_BYTENR) != want->bytenr ||
 	    get_u64(block + HEADER_GENERATION) != want->generation ||
 	    block[HEADER_LEVEL] != want->level || !nr || nr > (size - HEADER_SIZE) / POINTER_SIZE)

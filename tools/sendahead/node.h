@@ -42,14 +42,17 @@ struct node {
  * @block: the node as it was read
  * @size: bytes of it
  * @fsid: of the file system's metadata
+ * @has_crc: the checksum is CRC-32C
  * @want: what the pointer to it says; the key is not looked at
  *
- * The checksum is CRC-32C. Keys ascend, children lie on multiples of 4 KiB and are
+ * Checksums of another kind are not looked at: the head says which node it is, of which
+ * generation, and if it is damaged behind that, what is read ahead is of no use. Keys ascend, children lie on multiples of 4 KiB and are
  * not younger than the node.
  *
  * Return: the node, to be freed, or NULL if it is not what was wanted
  */
-struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, const struct pointer *want);
+struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, int has_crc,
+			const struct pointer *want);
 
 /* Item @i of a leaf of @size bytes as it was read. Return: whether there is one. */
 int leaf_item(const u8 *block, u32 size, u32 i, struct item *item);

@@ -35,7 +35,7 @@ static void fuzz_node(const u8 *data, size_t size)
 	block[81] = want.generation >> 8;
 	crc = htole32(~crc32c(~0u, block + 32, NODE_SIZE - 32));
 	memcpy(block, &crc, 4);
-	node = node_parse(block, NODE_SIZE, fsid, &want);
+	node = node_parse(block, NODE_SIZE, fsid, 1, &want);
 	if (!node)
 		return;
 	for (i = 0; i < node->nr; i++) {
