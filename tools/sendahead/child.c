@@ -12,13 +12,17 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -31,15 +35,26 @@
 #define GATHER_US 250
 #define TAIL_US 5000			/* between two looks at a file that grows */
 
+/* In the environment of btrfs: the files of that name that were run, with a ':' in front of each. */
+#define MARK "SENDAHEAD_TRIED"
+
+static const int signals[] = {
+	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, 0
+};
 static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
+static int child_fd = -1;			/* tells when it has ended */
 static struct stream stream;
 static u64 stream_bytes;
 static u8 buffer[65536];
 
-static void forward(int signal)
+static void forward(int signal, siginfo_t *info, void *context)
 {
 	int error = errno;
 
+	(void)context;
+	/* nobody has sent it: nobody reads what is written */
+	if (signal == SIGPIPE && info->si_pid == getpid())
+		return;
 	got = signal;
 	if (child > 0)
 		kill(child, signal);
@@ -48,8 +63,7 @@ static void forward(int signal)
 
 static void forward_signals(void)
 {
-	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, 0 };
-	struct sigaction action = { .sa_handler = forward }, old;
+	struct sigaction action = { .sa_sigaction = forward, .sa_flags = SA_SIGINFO }, old;
 	const int *each;
 
 	for (each = signals; *each; each++)
@@ -72,13 +86,18 @@ static int look(const u8 *p, size_t n)
 /* Wait until the reader takes more, unless the send was killed, as it would be in write(). */
 static int wait_for_reader(int fd)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	struct pollfd fds[2] = {
+		{ .fd = fd, .events = POLLOUT }, { .fd = child_fd, .events = POLLIN },
+	};
 	u64 begun = now_ns();
 
-	while (poll(&poll_fd, 1, 200) <= 0) {
+	/* once it has ended, and before Linux 5.3, one has to look */
+	while (poll(fds, 2, fds[1].fd < 0 ? 200 : -1) <= 0 || !fds[0].revents) {
 		siginfo_t info = { 0 };
 
 		waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT);
+		if (info.si_pid)
+			fds[1].fd = -1;
 		if (info.si_pid && (got || info.si_code != CLD_EXITED)) {
 			errno = EPIPE;
 			return -1;
@@ -235,32 +254,113 @@ static void look_at_file(int fd, off_t at, pid_t pid)
 	} while (!ended);
 }
 
-void child_start(char **command, int fd, int as)
+int child_is_inside(void)
+{
+	return getenv(MARK) != NULL;
+}
+
+/* What a file's capabilities are to us, btrfs would not get: it has none of its own. */
+static void hand_capabilities_on(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+	int i;
+
+	if (syscall(SYS_capget, &head, caps))
+		return;
+	for (i = 0; i < 2; i++)
+		caps[i].inheritable |= caps[i].permitted;
+	syscall(SYS_capset, &head, caps);
+	for (i = 0; i < 64; i++)
+		if (caps[i / 32].permitted >> i % 32 & 1)
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0);
+}
+
+/* Was this file run, and has led back to us? */
+static int was_tried(const char *tried, const char *file)
+{
+	size_t n = strlen(file);
+
+	while (tried && (tried = strstr(tried, file))) {
+		if (tried[-1] == ':' && (!tried[n] || tried[n] == ':'))
+			return 1;
+		tried += n;
+	}
+	return 0;
+}
+
+void child_become(char **command)
+{
+	/* with more rights than whoever has called us, it is not for them to say where btrfs is */
+	const char *path = getauxval(AT_SECURE) ? NULL : getenv("PATH"), *each;
+	const char *tried = getenv(MARK);
+	struct stat self = { 0 }, is;
+	int error = ENOENT;
+
+	if (geteuid())
+		hand_capabilities_on();
+	if (!path)
+		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	stat("/proc/self/exe", &self);
+	for (each = path; each; each = strchr(each, ':') ? strchr(each, ':') + 1 : NULL) {
+		char file[PATH_MAX], mark[2 * PATH_MAX];
+		int n = strcspn(each, ":");
+
+		snprintf(file, sizeof(file), "%.*s/btrfs", n ? n : 1, n ? each : ".");
+		if (stat(file, &is) || was_tried(tried, file) ||
+		    (is.st_dev == self.st_dev && is.st_ino == self.st_ino))
+			continue;
+		snprintf(mark, sizeof(mark), "%s:%s", tried ? tried : "", file);
+		setenv(MARK, mark, 1);
+		execvp(file, command);
+		error = errno;
+	}
+	fprintf(stderr, "sendahead: cannot run btrfs: %s\n", strerror(error));
+	_exit(127);
+}
+
+pid_t child_fork(int signal_at_end)
+{
+	struct sigaction old;
+	const int *each;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	close(fds[pid ? 0 : 1]);
+	if (pid < 0)
+		close(fds[1]);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, signal_at_end);
+	/* this end of the pipe tells whether the parent lives, whatever its number is here */
+	if (poll(&(struct pollfd) { .fd = fds[0] }, 1, 0))
+		_exit(1);
+	for (each = signals; *each; each++)
+		if (!sigaction(*each, NULL, &old) && old.sa_sigaction == forward)
+			signal(*each, SIG_DFL);
+	return 0;
+}
+
+void child_start(char **command, char **alone, int fd, int as)
 {
 	sighandler_t sigchld = signal(SIGCHLD, SIG_DFL);
-	pid_t parent = getpid();
 	sigset_t all, mask;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
-	child = fork();
-	if (child < 0) {
-		fprintf(stderr, "sendahead: cannot start a process: %m\n");
-		exit(1);
-	}
-	if (!child) {
-		/* as it would end without this process, which is killed itself */
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		if (getppid() != parent)
-			_exit(1);
-		if (fd >= 0)
+	/* it ends as it would without this process, if that is killed */
+	child = child_fork(SIGTERM);
+	if (child <= 0) {
+		if (!child && fd >= 0)
 			dup2(fd, as);
 		signal(SIGCHLD, sigchld);
 		sigprocmask(SIG_SETMASK, &mask, NULL);
-		execvp(command[0], command);
-		fprintf(stderr, "sendahead: cannot run %s: %m\n", command[0]);
-		_exit(127);
+		child_become(child ? alone : command);
 	}
+	child_fd = syscall(SYS_pidfd_open, child, 0);
 	place_tell_sender(child);
 	forward_signals();
 	sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -293,9 +393,11 @@ static enum target target_of(const struct options *options)
 	stat(path, &is);
 	if (S_ISREG(is.st_mode))
 		return is_remote(path) ? NOT_FOLLOWED : INTO_FILE;
-	if (options->file || !is.st_mode || isatty(STDOUT_FILENO))
-		return NOT_FOLLOWED;
-	return THROUGH;
+	/* other devices can refuse what btrfs writes, which is then to say so itself */
+	if (!options->file && (S_ISFIFO(is.st_mode) || S_ISSOCK(is.st_mode) ||
+			       (S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3))))
+		return THROUGH;
+	return NOT_FOLLOWED;
 }
 
 int child_can_follow(const struct options *options)
@@ -325,11 +427,11 @@ static int end_of_writer(int status, int error, int sigpipe_ignored)
 	return got ? got : error == EPIPE && !sigpipe_ignored ? SIGPIPE : error << 8;
 }
 
-int child_run(const struct options *options, int follow)
+int child_run(const struct options *options, int follow, void (*started)(void))
 {
 	enum target target = follow ? target_of(options) : NOT_FOLLOWED;
 	int fds[2] = { -1, -1 }, file = -1, status, error = 0;
-	sighandler_t sigpipe;
+	struct sigaction sigpipe;
 	off_t at = 0;
 
 	stream_init(&stream);
@@ -342,10 +444,12 @@ int child_run(const struct options *options, int follow)
 		at = lseek(STDOUT_FILENO, 0, fcntl(STDOUT_FILENO, F_GETFL) & O_APPEND ?
 			   SEEK_END : SEEK_CUR);
 	}
-	child_start(options->command, fds[1], STDOUT_FILENO);
-	sigpipe = signal(SIGPIPE, SIG_IGN);
-	if (target == THROUGH) {
+	sigaction(SIGPIPE, NULL, &sigpipe);
+	child_start(options->command, options->command, fds[1], STDOUT_FILENO);
+	if (target == THROUGH)
 		close(fds[1]);
+	started();
+	if (target == THROUGH) {
 		if (!hand_through(fds[0], STDOUT_FILENO))
 			error = errno;
 		if (error && error != EPIPE)
@@ -362,5 +466,5 @@ int child_run(const struct options *options, int follow)
 			place_tell_over();
 	}
 	status = child_end();
-	return error ? end_of_writer(status, error, sigpipe == SIG_IGN) : status;
+	return error ? end_of_writer(status, error, sigpipe.sa_handler == SIG_IGN) : status;
 }

@@ -366,6 +366,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 {
 	static struct coming coming = { .parent = -1 };
 	u32 pauses = 0;
+	u64 end;
 
 	coming.queue = queue;
 	coming.place = place;
@@ -376,15 +377,19 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	if (coming.fd < 0)
 		give_up("%s cannot be opened: %m", options->directory);
 	while (!place_over()) {
-		int there = next(&coming);
+		int there;
 
+		end = queue->end;
+		there = next(&coming);
 		pauses = there ? 0 : pauses + 1;
 		if (!there || coming.nr_paths >= WINDOW)
 			look_up_all(&coming);
 		/* what was begun goes on at once */
 		if ((pauses > PAUSES || (!there && coming.meanwhile)) && read_meanwhile(&coming))
 			continue;
-		if (!there)
+		if (!there && pauses <= PAUSES)
 			place_pause(PAUSE_NS);
+		else if (!there)
+			place_wait_news(&queue->end, end);
 	}
 }

@@ -10,6 +10,9 @@
 
 #define LEAST (1ULL << 20)		/* of windows */
 #define LIMIT (1ULL << 30)		/* of automatic windows */
+#define ENOUGH (32ULL << 20)		/* left: with less nothing is read ahead */
+#define PRESSURE 20			/* percent of the time that somebody waits for memory */
+#define LOOK_NS 1000000000		/* between two looks at how many threads there may be */
 
 int limits_scan(const char *path, const char *format, ...)
 {
@@ -34,50 +37,135 @@ static u64 number_in(const char *path, const char *format, u64 otherwise)
 	return limits_scan(path, format, &number) == 1 ? number : otherwise;
 }
 
-/* What a control group may have. */
-static u64 limit_of(const char *group)
-{
-	static const char *const files[] = {
-		"/sys/fs/cgroup%s/memory.max", "/sys/fs/cgroup%s/memory.high",
-		"/sys/fs/cgroup/memory%s/memory.limit_in_bytes",
-	};
-	char path[PATH_MAX + 60];
-	u64 limit = NONE;
-	size_t i;
+/* Files of a control group, which tell what it may have and what it has. */
+struct files {
+	const char *controller;		/* of version 1; "": version 2 */
+	const char *limit, *used;
+};
 
-	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		snprintf(path, sizeof(path), files[i], group);
-		limit = min_u64(limit, number_in(path, "%llu", NONE));
+static const struct files memory[] = {
+	{ "", "memory.max", "memory.current" },
+	{ "", "memory.high", "memory.current" },
+	{ "memory", "memory.limit_in_bytes", "memory.usage_in_bytes" },
+	{ }
+}, processes[] = {
+	{ "", "pids.max", "pids.current" },
+	{ "pids", "pids.max", "pids.current" },
+	{ }
+};
+
+/* Bytes of memory that a group gives back when it needs them. */
+static u64 reclaimable(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	unsigned long long number;
+	u64 own = 0, all = 0;
+	char name[64];
+
+	while (file && fscanf(file, "%63s %llu", name, &number) == 2) {
+		if (!strcmp(name, "inactive_file") || !strcmp(name, "active_file") ||
+		    !strcmp(name, "slab_reclaimable"))
+			own += number;
+		/* in version 1 the others are of the group without those in it */
+		if (!strcmp(name, "total_inactive_file") || !strcmp(name, "total_active_file"))
+			all += number;
 	}
-	return limit;
+	if (file)
+		fclose(file);
+	return own > all ? own : all;
+}
+
+/* Did somebody wait for memory in a good part of the last ten seconds? */
+static int is_short(const char *path)
+{
+	return number_in(path, "some avg10=%llu", 0) >= PRESSURE;
+}
+
+/* What a group can have besides what it has. */
+static u64 left_in(const struct files *files, const char *group)
+{
+	char path[PATH_MAX + 60];
+	int n = snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%s/", files->controller, group);
+	u64 limit, used, back = 0;
+
+	strcpy(path + n, files->limit);
+	limit = number_in(path, "%llu", NONE);
+	if (limit == NONE)
+		return NONE;
+	strcpy(path + n, files->used);
+	used = number_in(path, "%llu", 0);
+	if (files->limit[0] == 'm') {
+		strcpy(path + n, "memory.stat");
+		back = reclaimable(path);
+		strcpy(path + n, "memory.pressure");
+		if (is_short(path))
+			return 0;
+	}
+	used -= min_u64(used, back);
+	return limit - min_u64(limit, used);
+}
+
+/* What is left to this process in its control groups, and in those around them. */
+static u64 left(const struct files *files)
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX];
+	u64 left = NONE;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		/* "4:memory:/group", in version 2 "0::/group" */
+		char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
+		const struct files *each;
+
+		if (!group)
+			continue;
+		list++;
+		*group++ = 0;
+		group[strcspn(group, "\n")] = 0;
+		/* up to "": a container may see its own group there, under a path of the host */
+		for (;;) {
+			for (each = files; each->limit; each++)
+				if (*list ? *each->controller && strstr(list, each->controller) :
+					    !*each->controller)
+					left = min_u64(left, left_in(each, group));
+			if (!*group)
+				break;
+			*(strrchr(group, '/') ?: group) = 0;
+		}
+	}
+	if (file)
+		fclose(file);
+	return left;
 }
 
 u64 limits_memory(void)
 {
-	FILE *file = fopen("/proc/self/cgroup", "re");
-	char line[PATH_MAX];
-	u64 limit = number_in("/proc/meminfo", "%*s%*s%*s%*s%*s%*s MemAvailable: %llu",
-			      0) << 10;
+	u64 available = number_in("/proc/meminfo", "%*s%*s%*s%*s%*s%*s MemAvailable: %llu",
+				  0) << 10;
 
-	while (file && fgets(line, sizeof(line), file)) {
-		/* version 2, or 1 */
-		char *group = strstr(line, strncmp(line, "0::", 3) ? ":memory:/" : "/"), *slash;
+	return is_short("/proc/pressure/memory") ? 0 : min_u64(available, left(memory));
+}
 
-		if (!group)
-			continue;
-		group += strcspn(group, "/");
-		group[strcspn(group, "\n")] = 0;
-		/* up to "": a container may see its own group there, under a path of the host */
-		do {
-			limit = min_u64(limit, limit_of(group));
-			slash = strrchr(group, '/');
-			if (slash)
-				*slash = 0;
-		} while (slash);
+int limits_enough(void)
+{
+	return limits_memory() >= ENOUGH;
+}
+
+u64 limits_processes(void)
+{
+	return left(processes);
+}
+
+u32 limits_threads(u32 wanted)
+{
+	static u64 looked, most;
+
+	if (wanted > 1 && (!looked || now_ns() - looked > LOOK_NS)) {
+		most = limits_processes();
+		most = 1 + (most > LIMITS_BTRFS ? (most - LIMITS_BTRFS) / 2 : 0);
+		looked = now_ns();
 	}
-	if (file)
-		fclose(file);
-	return limit;
+	return wanted > 1 ? min_u64(wanted, most) : wanted;
 }
 
 u64 limits_window(u64 asked)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <linux/capability.h>
 #include <linux/ioprio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -28,10 +29,12 @@
 #include "report.h"
 
 #define KILL_NS 1000000000ULL		/* that the reader has to end by itself */
-#define END_NS 1100000000ULL		/* then it is left behind */
+#define LEFT_NS 100000000ULL		/* then it is killed, and so much later left behind */
 
 static struct place *place;
 static struct options options;
+static struct queue *queue;	/* of a receive */
+static pid_t reader = -1, shower = -1;
 static int showing;		/* it shows the progress */
 
 static void tell(const char *why)
@@ -57,13 +60,13 @@ void give_up(const char *format, ...)
 	_exit(0);
 }
 
-/* The kernel reads ahead as well as we can. */
-static int kernel_reads_ahead(void)
+/* May we look at the trees of a file system? */
+static int may_search(void)
 {
-	char mode[20] = "";
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
 
-	limits_scan("/sys/module/btrfs/parameters/send_prefetch", "%19[^\n]", mode);
-	return !strcmp(mode, "exact");
+	return !syscall(SYS_capget, &head, caps) && caps[0].effective >> CAP_SYS_ADMIN & 1;
 }
 
 /* If memory is short, this process is to go, and not the send. */
@@ -85,15 +88,12 @@ static void be_nice(void)
 /* Begin another process, under a name, that ends with this one. Return: as fork(). */
 static pid_t begin(const char *name)
 {
-	pid_t parent = getpid(), pid = fork();
+	pid_t pid = child_fork(SIGKILL);
 	int null;
 
 	if (pid)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, name);
-	if (getppid() != parent)
-		_exit(0);
 	/* who reads the stream is to see its end */
 	null = open("/dev/null", O_RDWR);
 	if (null < 0)
@@ -105,13 +105,14 @@ static pid_t begin(const char *name)
 	return 0;
 }
 
-/* Before a send, or a receive with its stream in @queue. */
-static pid_t start_ahead(const struct queue *queue)
+static void start_reader(void)
 {
-	pid_t pid = begin("sendahead-read");
-
-	if (pid)
-		return pid;
+	if (limits_processes() <= LIMITS_BTRFS)
+		tell("there are too few processes left");
+	else if ((reader = begin("sendahead-read")) < 0)
+		tell("no process can be started");
+	if (reader)
+		return;
 	if (options.nice)
 		be_nice();
 	if (queue)
@@ -121,42 +122,58 @@ static pid_t start_ahead(const struct queue *queue)
 	_exit(0);
 }
 
-static pid_t start_progress(void)
+static void start_progress(void)
 {
 	const char *term = getenv("TERM");
-	pid_t pid = -1;
 
-	if (!options.quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb"))
-		pid = begin("sendahead-show");
-	if (pid)
-		return pid;
+	if (reader > 0 && !options.quiet && isatty(STDERR_FILENO) && term &&
+	    strcmp(term, "dumb") && limits_processes() > LIMITS_BTRFS)
+		shower = begin("sendahead-show");
+	if (shower)
+		return;
 	showing = 1;
 	progress(&options, place);
 }
 
-static void end_progress(pid_t pid)
+static void start_both(void)
 {
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	fputs("\r\033[K", stderr);
+	start_reader();
+	start_progress();
 }
 
-/*
- * Its last task is to drop what the send has not come to; that takes no time. One that
- * waits for a disk for good is left to itself.
- */
-static void end_ahead(pid_t pid)
+/* Kill a process that is still there after so many nanoseconds. Return: how it has ended. */
+static int end(pid_t pid, u64 patience)
 {
-	char *why = place->stats.why;
 	u64 begun = now_ns(), waited;
 	int status = 0;
 
-	place_tell_over();
-	while (!waitpid(pid, &status, WNOHANG) && (waited = now_ns() - begun) < END_NS) {
-		if (waited >= KILL_NS)
+	/* one that waits for a disk for good is left to itself */
+	while (!waitpid(pid, &status, WNOHANG) &&
+	       (waited = now_ns() - begun) < patience + LEFT_NS) {
+		if (waited >= patience)
 			kill(pid, SIGKILL);
 		usleep(100);
 	}
+	return status;
+}
+
+static void end_progress(void)
+{
+	if (shower > 0)
+		end(shower, 0);
+	if (place->shown)
+		fputs("\r\033[K", stderr);
+}
+
+/* Its last task is to drop what the send has not come to; that takes no time. */
+static void end_reader(void)
+{
+	char *why = place->stats.why;
+	int status = 0;
+
+	place_tell_over();
+	if (reader > 0)
+		status = end(reader, KILL_NS);
 	if (WIFSIGNALED(status) && !*why)
 		snprintf(why, sizeof(place->stats.why), "ended by signal %d", WTERMSIG(status));
 }
@@ -174,13 +191,27 @@ static int end_as(int status)
 	return 128 + WTERMSIG(status);
 }
 
-/* Why there is nothing to be done, or NULL. */
+/* Why btrfs is to have nobody beside it, or NULL. */
+static const char *why_alone(void)
+{
+	if (child_is_inside())
+		return "the program that has called btrfs does";
+	if (limits_processes() < LIMITS_BTRFS)
+		return "there are too few processes left";
+	if (!limits_enough())
+		return "there is too little memory left";
+	return NULL;
+}
+
+/* Why nothing is read ahead of a send, or NULL. */
 static const char *why_not(void)
 {
-	if (geteuid())
-		return "this needs root";
-	if (kernel_reads_ahead())
-		return "the kernel does";
+	const char *why = why_alone();
+
+	if (why)
+		return why;
+	if (!may_search())
+		return "this needs the capability CAP_SYS_ADMIN";
 	if (!options.nr_subvolumes)
 		return "there is no subvolume";
 	if (!child_can_follow(&options))
@@ -188,25 +219,24 @@ static const char *why_not(void)
 	return NULL;
 }
 
+static void nothing(void)
+{
+}
+
 static int send(void)
 {
 	const char *why = why_not();
-	pid_t pid = -1, shown = -1;
 	int status;
 
-	if (!why && (pid = start_ahead(NULL)) < 0)
-		why = "no process can be started";
 	if (why) {
 		tell(why);
 		snprintf(place->stats.why, sizeof(place->stats.why), "%s", why);
+		if (!options.json)
+			child_become(options.command);
 	}
-	if (pid > 0)
-		shown = start_progress();
-	status = child_run(&options, pid > 0);
-	if (shown > 0)
-		end_progress(shown);
-	if (pid > 0)
-		end_ahead(pid);
+	status = child_run(&options, !why, why ? nothing : start_both);
+	end_progress();
+	end_reader();
 	if (options.json)
 		report(&options, place);
 	return end_as(status);
@@ -214,18 +244,21 @@ static int send(void)
 
 static int receive(void)
 {
-	struct queue *queue = receive_buffer(&options);
 	struct received received = { 0 };
-	pid_t pid = -1;
-	int status;
+	const char *why = why_alone();
+	int reads = 0, status;
 
-	if (queue && !options.no_ahead && geteuid())
-		tell("this needs root");
-	else if (queue && !options.no_ahead)
-		pid = start_ahead(queue);
-	status = receive_run(&options, queue, &received);
-	if (pid > 0)
-		end_ahead(pid);
+	if (why)
+		tell(why);
+	else
+		queue = receive_buffer(&options);
+	if (queue && !options.no_ahead) {
+		reads = may_search();
+		if (!reads)
+			tell("this needs the capability CAP_SYS_ADMIN");
+	}
+	status = receive_run(&options, queue, &received, reads ? start_reader : nothing);
+	end_reader();
 	if (options.json)
 		report_received(&options, &received, place);
 	return end_as(status);
@@ -235,8 +268,8 @@ static int receive(void)
 static int alone(int only_estimate)
 {
 	place->alone = 1;
-	if (geteuid())
-		give_up("this needs root");
+	if (!may_search())
+		give_up("this needs the capability CAP_SYS_ADMIN");
 	if (only_estimate)
 		return estimate(&options);
 	if (options.nice)
@@ -294,17 +327,34 @@ static int usage(FILE *file)
 	return file == stderr ? 2 : 0;
 }
 
+/* As btrfs: how many global options stand before the command. The others are not for us. */
+static int global_options(int argc, char **argv)
+{
+	int n = 1;
+
+	while (n < argc && (!strcmp(argv[n], "--quiet") || !strcmp(argv[n], "--verbose") ||
+			    (argv[n][0] == '-' && argv[n][1] &&
+			     !argv[n][1 + strspn(argv[n] + 1, "qv")])))
+		n++;
+	return n - 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *command = argc ? basename(argv[0]) : "";
+	int as_btrfs = !strcmp(command, "btrfs");
 
 	if (!strcmp(command, "btrfs-send") || !strcmp(command, "btrfs-receive")) {
 		command += strlen("btrfs-");
 	} else {
-		command = argc > 1 ? argv[1] : "";
-		argc--;
-		argv++;
+		options.nr_globals = as_btrfs ? global_options(argc, argv) : 0;
+		options.globals = argv + 1;
+		argc -= options.nr_globals + 1;
+		argv += options.nr_globals + 1;
+		command = argc > 0 ? *argv : "";
 	}
+	if (as_btrfs && strcmp(command, "send") && strcmp(command, "receive"))
+		child_become(options.globals - 1);
 	if (argc == 1 && !strcmp(command, "--help"))
 		return usage(stdout);
 	if (strcmp(command, "send") && strcmp(command, "receive") && strcmp(command, "estimate") &&

@@ -201,7 +201,7 @@ void options_parse(struct options *options, const char *command, int argc, char 
 {
 	int send = !strcmp(command, "send"), receive = !strcmp(command, "receive");
 	int ours = !send && !receive;	/* btrfs does not see the options */
-	int option, n = 2, piped = 2, from = 1, room = argc + 2;
+	int option, n = 1, piped, from = 1, room = argc + options->nr_globals + 2;
 
 	options->cpu = -1;
 	options->command = calloc(4 * room, sizeof(char *));
@@ -213,7 +213,16 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	options->subvolumes = options->piped + room;
 	options->clones = options->subvolumes + room;
 	options->command[0] = options->piped[0] = "btrfs";
-	options->command[1] = options->piped[1] = receive ? "receive" : "send";
+	for (; n <= options->nr_globals; n++) {
+		char *word = options->globals[n - 1];
+
+		options->command[n] = options->piped[n] = word;
+		options->quiet |= strchr(word, 'q') != NULL;
+		for (; *word; word++)
+			options->verbose += *word == 'v';
+	}
+	options->command[n] = options->piped[n] = receive ? "receive" : "send";
+	piped = ++n;
 	opterr = ours;
 	/* '-': in the order they stand in */
 	while ((option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q",

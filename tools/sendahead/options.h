@@ -10,6 +10,8 @@
 struct options {
 	/* what btrfs is called with, ending in NULL */
 	char **command;
+	char **globals;		/* those of its options that stand before "send" or "receive" */
+	int nr_globals;
 	/* of btrfs send */
 	char **subvolumes;
 	size_t nr_subvolumes;
@@ -39,7 +41,7 @@ struct options {
 
 /**
  * options_parse() - take the command line apart
- * @options: zeros, filled
+ * @options: zeros, but for global options; filled
  * @command: "send", "receive", "estimate" or "warm"
  * @argc: how many arguments it has, with one in front of them
  * @argv: them; kept

@@ -77,6 +77,23 @@ void place_pause(u64 ns)
 		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, most, NULL, 0);
 }
 
+void place_tell_news(void)
+{
+	if (atomic_exchange(&place->awaits_news, 0))
+		wake();
+}
+
+void place_wait_news(const atomic_ullong *number, u64 seen)
+{
+	u32 changes;
+
+	atomic_store(&place->awaits_news, 1);
+	changes = atomic_load(&place->changes);
+	if (!place_over() && atomic_load(number) == seen)
+		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+	atomic_store(&place->awaits_news, 0);
+}
+
 int place_over(void)
 {
 	return atomic_load(&place->over);

@@ -32,6 +32,8 @@ struct place {
 	atomic_ullong data, ino, stream_bytes;
 	atomic_ullong awaited_data, awaited_ino;	/* as for place_wait(); NONE, 0: nothing */
 	atomic_ullong waited;	/* nanoseconds, for whoever takes the stream */
+	atomic_uint awaits_news;	/* somebody waits for place_tell_news() */
+	atomic_uint shown;	/* there is progress on the terminal */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */
 	atomic_int sender;	/* the process that sends */
 	atomic_uint alone;	/* there is none: nothing waits for it, or is behind it */
@@ -51,6 +53,12 @@ void place_tell_waited(u64 ns);
 void place_tell_sender(pid_t pid);
 /* It has ended, or cannot be followed. */
 void place_tell_over(void);
+
+/* More has come, for who may wait for that. */
+void place_tell_news(void);
+
+/* Wait until this number, of which place_tell_news() tells, is not @seen, or the stream ends. */
+void place_wait_news(const atomic_ullong *number, u64 seen);
 
 /* Is it of no use to go on? */
 int place_over(void);

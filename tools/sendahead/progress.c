@@ -3,11 +3,14 @@
  * How far the send is, on a terminal: a process of its own, which counts the leaves that
  * there are, and sees from the data in the stream how many of them it has passed.
  */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "estimate.h"
+#include "limits.h"
 #include "progress.h"
 
 /* Up to the end of a window of the process that reads ahead. */
@@ -26,6 +29,36 @@ static double passed(const struct mark *mark, u64 data)
 		(mark[1].leaves - mark[0].leaves) / (mark[1].bytes - mark[0].bytes);
 }
 
+/* Does another part of the pipeline show progress there? Two lines would overwrite each other. */
+static int others_show(void)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	int found = 0;
+
+	while (processes && !found && (entry = readdir(processes))) {
+		char path[300], name[16] = "";
+		pid_t pid = atoi(entry->d_name);
+
+		if (pid <= 0 || getpgid(pid) != getpgrp())
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		limits_scan(path, "%15s", name);
+		found = !strcmp(name, "pv") || !strcmp(name, "mbuffer") || !strcmp(name, "bar");
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+/* Is this a job in the background of that terminal? */
+static int is_in_background(void)
+{
+	pid_t group = tcgetpgrp(STDERR_FILENO);
+
+	return group > 0 && group != getpgrp();
+}
+
 static void show(struct place *place, const struct mark *mark, double share, int all, u64 seconds)
 {
 	u64 bytes = place->stream_bytes, data = place->data;
@@ -37,6 +70,7 @@ static void show(struct place *place, const struct mark *mark, double share, int
 		fprintf(stderr, ", %.0f %% of the leaves, %.0f s left", share * 100,
 			seconds * (1 - done) / done);
 	fputs("\033[K", stderr);
+	place->shown = 1;
 }
 
 void progress(const struct options *options, struct place *place)
@@ -63,7 +97,7 @@ void progress(const struct options *options, struct place *place)
 		/* the leaves are an estimate until then */
 		if (leaves > 0)
 			share = fmax(share, passed(mark + 1, place->data) / leaves);
-		if (seconds > 1 && place->stream_bytes)
+		if (seconds > 1 && place->stream_bytes && !is_in_background() && !others_show())
 			show(place, mark, share, all, seconds);
 	}
 }

@@ -31,6 +31,7 @@ struct queue *queue_init(u64 bytes)
 	queue->chunks = min_u64(bytes / QUEUE_CHUNK, QUEUE_CHUNKS);
 	if (queue->chunks < 2)
 		queue->chunks = 2;
+	queue->most = queue->chunks;
 	queue->memory = map((size_t)queue->chunks * QUEUE_CHUNK);
 	if (!queue->memory)
 		return NULL;
@@ -38,6 +39,7 @@ struct queue *queue_init(u64 bytes)
 	queue->last = 1;
 	for (i = 1; i < queue->chunks; i++)
 		queue->free[queue->nr_free++] = queue->chunks - i;
+	queue->nr_bare = queue->nr_free;
 	return queue;
 }
 
@@ -63,9 +65,13 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 	if (empty) {
 		/* the last chunk begins again */
 		queue->kept = queue->end;
-	} else if (queue->nr_free) {
+	} else if (queue->nr_free > queue->nr_bare ||
+		   (queue->nr_free && queue->chunks - queue->nr_bare < queue->most)) {
 		piece = piece_of(queue, queue->last);
 		piece->chunk = queue->free[--queue->nr_free];
+		queue->nr_bare = min_u64(queue->nr_bare, queue->nr_free);
+		if (queue->peak < queue->chunks - queue->nr_free)
+			queue->peak = queue->chunks - queue->nr_free;
 		/* all of its pages at once; before Linux 5.14 as each is written to */
 		madvise(memory_of(queue, piece), QUEUE_CHUNK, MADV_POPULATE_WRITE);
 	} else {
@@ -78,6 +84,25 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 	memmove(to, from, held);
 	*room = QUEUE_CHUNK;
 	return to;
+}
+
+u64 queue_memory(const struct queue *queue)
+{
+	return (u64)(queue->chunks - queue->nr_bare) * QUEUE_CHUNK;
+}
+
+void queue_limit(struct queue *queue, u64 bytes)
+{
+	u32 keep;
+
+	queue->most = min_u64(bytes / QUEUE_CHUNK, queue->chunks);
+	if (queue->most < 2)
+		queue->most = 2;
+	keep = min_u64(queue->most, queue->peak);
+	while (queue->nr_bare < queue->nr_free && queue->chunks - queue->nr_bare > keep)
+		madvise(queue->memory + (size_t)queue->free[queue->nr_bare++] * QUEUE_CHUNK,
+			QUEUE_CHUNK, MADV_REMOVE);
+	queue->peak = queue->chunks - queue->nr_free;
 }
 
 void queue_add(struct queue *queue, size_t n)

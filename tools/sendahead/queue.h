@@ -23,7 +23,10 @@ struct piece {
 struct queue {
 	u8 *memory;
 	u32 chunks;
+	u32 most;			/* chunks that may have memory */
+	u32 peak;			/* chunks in use at once, since the last queue_limit() */
 	u32 nr_free;
+	u32 nr_bare;			/* of these, the first ones: they have no memory */
 	u32 free[QUEUE_CHUNKS];		/* the one used last is taken first */
 	atomic_uint first, last;	/* of the pieces, counted on and on: there is always one */
 	struct piece pieces[QUEUE_CHUNKS];
@@ -39,7 +42,7 @@ struct queue {
 	u8 parent[16];
 };
 
-/* A queue for about so many bytes, or NULL where there is no memory. */
+/* A queue for about so many bytes, or NULL. Memory is only taken for what is put in. */
 struct queue *queue_init(u64 bytes);
 
 /**
@@ -54,6 +57,15 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room);
 
 /* So many bytes of them are there now. */
 void queue_add(struct queue *queue, size_t n);
+
+/* Bytes of memory that it has now. */
+u64 queue_memory(const struct queue *queue);
+
+/*
+ * Have no more memory than so many bytes from now on, and give back what is free: down to
+ * that, and to what was in use at once since the last call.
+ */
+void queue_limit(struct queue *queue, u64 bytes);
 
 /* The first bytes, of which @n are there together. */
 const u8 *queue_first(const struct queue *queue, size_t *n);

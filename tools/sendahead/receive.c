@@ -19,6 +19,7 @@
 
 #include "child.h"
 #include "limits.h"
+#include "place.h"
 #include "receive.h"
 #include "rename.h"
 #include "stream.h"
@@ -29,7 +30,8 @@
 #define BUFFER_SHARE 4			/* of the memory that can be had */
 #define PATIENCE_NS 100000000		/* that a command waits for the next one */
 #define LOOK_NS 100000			/* between the first two looks at whether all is received, */
-#define LOOKS 10			/* and so many times that between later ones */
+#define LOOKS 1000			/* and so many times that between later ones, at most */
+#define MEMORY_NS 100000000		/* between two looks at how much memory is left */
 #define SYNC_LEAST (1 << 20)		/* bytes of a subvolume's stream that are worth a sync */
 /* What others have to write is not waited for: more is not this subvolume's, in bytes. */
 #define SYNC_TREES (32 << 20)		/* btrfs itself writes its trees from there on */
@@ -39,19 +41,23 @@
 /* Where two parts of the kernel give each new file a label by the directory it is made in. */
 static int labels_files(void)
 {
-	return !access("/sys/fs/selinux/enforce", F_OK) || !access("/sys/fs/smackfs/load2", F_OK);
+	FILE *file = fopen("/proc/filesystems", "re");	/* containers do not hide it */
+	char name[64];
+	int found = 0;
+
+	while (file && fscanf(file, "%63s", name) == 1)
+		found |= !strcmp(name, "selinuxfs") || !strcmp(name, "smackfs");
+	if (file)
+		fclose(file);
+	return found;
 }
 
 struct queue *receive_buffer(const struct options *options)
 {
-	u64 bytes = options->buffer;
-
 	/* what follows the end in standard input is for somebody else */
 	if (options->direct || !options->directory || (options->to_end && !options->file))
 		return NULL;
-	if (!bytes)
-		bytes = min_u64(limits_memory() / BUFFER_SHARE, BUFFER);
-	return queue_init(bytes);
+	return queue_init(options->buffer ? options->buffer : BUFFER);
 }
 
 /* The stream, in place of btrfs. Return: an open file, or -1: let btrfs say what is wrong. */
@@ -62,7 +68,8 @@ static int open_stream(const struct options *options)
 
 	if (options->file)
 		fd = open(options->file, O_RDONLY | O_CLOEXEC);
-	return fd < 0 || fstat(fd, &stat) || S_ISDIR(stat.st_mode) ? -1 : fd;
+	return fd < 0 || fstat(fd, &stat) || S_ISDIR(stat.st_mode) ||
+		(fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY ? -1 : fd;
 }
 
 /*
@@ -93,7 +100,19 @@ struct pump {
 	int directory;		/* of what is received, or -1 */
 	u64 from, end;		/* the last subvolume that ends: from where to where in the stream */
 	u32 looks;		/* at whether it is received */
+	u64 sized;		/* when the buffer was, or 0: it is not to be */
 };
+
+/* The buffer may have a share of the memory that is left now, with its own. */
+static void size_buffer(struct pump *pump)
+{
+	struct queue *queue = pump->queue;
+	u64 left = pump->sized ? limits_memory() + queue_memory(queue) : NONE;
+
+	queue_limit(queue, left / BUFFER_SHARE);
+	if (pump->sized)
+		pump->sized = now_ns();
+}
 
 static void add(struct pump *pump, size_t n)
 {
@@ -111,6 +130,7 @@ static void add(struct pump *pump, size_t n)
 	queue->nr_boundaries++;
 	queue->lost = rename->state == RENAME_UNKNOWN;
 	pump->held -= n;
+	place_tell_news();
 }
 
 /* What was read goes into the queue, but for what is to wait for more. */
@@ -231,10 +251,14 @@ static void pump_all(struct pump *pump)
 			fds[0].fd = pump->in;
 		if (queue->begin != queue->end && !ends)
 			fds[1].events = POLLOUT;
-		waits = ends || (p && pump->held && !pump->waited);
+		/* what has no need of its memory for a while gives it back */
+		waits = ends || (p && pump->held && !pump->waited) ||
+			queue->nr_free > queue->nr_bare;
 		n = ppoll(fds, 2, waits ? &wait : NULL, NULL);
 		if (n < 0 && errno != EINTR)
 			return;
+		if (!n || (pump->sized && now_ns() - pump->sized > MEMORY_NS))
+			size_buffer(pump);
 		if (!n && !ends)
 			let_go(pump);
 		if (n <= 0 && !ends)
@@ -248,7 +272,8 @@ static void pump_all(struct pump *pump)
 	}
 }
 
-int receive_run(const struct options *options, struct queue *queue, struct received *received)
+int receive_run(const struct options *options, struct queue *queue, struct received *received,
+		void (*started)(void))
 {
 	struct pump pump = { .queue = queue, .directory = -1 };
 	int fds[2], in = -1, status;
@@ -258,14 +283,19 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	if (in >= 0)
 		pump.at_once = open_way(fds);
 	if (!pump.at_once) {
-		child_start(options->command, -1, -1);
+		if (!options->json)
+			child_become(options->command);
+		child_start(options->command, options->command, -1, -1);
 		return child_end();
 	}
 	fcntl(in, F_SETPIPE_SZ, PIPE_SIZE);
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
-	child_start(options->piped, fds[0], STDIN_FILENO);
+	child_start(options->piped, options->command, fds[0], STDIN_FILENO);
 	close(fds[0]);
-	signal(SIGPIPE, SIG_IGN);
+	started();
+	pump.sized = options->buffer ? 0 : now_ns();
+	size_buffer(&pump);
+	received->buffer_bytes = (u64)queue->most * QUEUE_CHUNK;
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* -v twice: each command is printed */
@@ -279,7 +309,6 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 		fprintf(stderr, "sendahead: cannot read the stream: %s\n", strerror(pump.error));
 	close(fds[1]);
 	received->stream_bytes = queue->end;
-	received->buffer_bytes = (u64)queue->chunks * QUEUE_CHUNK;
 	received->renames_saved = pump.rename.changed;
 	rename_free(&pump.rename);
 	status = child_end();

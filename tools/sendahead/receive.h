@@ -25,9 +25,11 @@ struct queue *receive_buffer(const struct options *options);
  * @options: the command line
  * @queue: keeps what it has not taken yet
  * @received: set to what was done
+ * @started: called once btrfs is there
  *
  * Return: what waitpid() tells of it
  */
-int receive_run(const struct options *options, struct queue *queue, struct received *received);
+int receive_run(const struct options *options, struct queue *queue, struct received *received,
+		void (*started)(void));
 
 #endif

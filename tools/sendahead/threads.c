@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <sys/resource.h>
 
+#include "limits.h"
 #include "place.h"
 #include "threads.h"
 
@@ -59,7 +60,7 @@ static void run(u32 threads, struct job *job)
 	pthread_t thread[MAX_THREADS];
 	u32 i, started = 0;
 
-	threads = min_u64(min_u64(threads, job->n), MAX_THREADS);
+	threads = limits_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
 	for (i = 1; i < threads; i++)
 		if (!pthread_create(&thread[started], NULL, work, job))
 			started++;
