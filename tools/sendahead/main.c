@@ -16,6 +16,7 @@
 #include <linux/ioprio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -194,8 +195,14 @@ static int end_as(int status)
 /* Why btrfs is to have nobody beside it, or NULL. */
 static const char *why_alone(void)
 {
+	struct stat own, children;
+
 	if (child_is_inside())
 		return "the program that has called btrfs does";
+	/* the first process there takes all others with it, and waits for us to see them end */
+	if (!stat("/proc/self/ns/pid", &own) &&
+	    (stat("/proc/self/ns/pid_for_children", &children) || own.st_ino != children.st_ino))
+		return "processes are started in another namespace";
 	if (limits_processes() < LIMITS_BTRFS)
 		return "there are too few processes left";
 	if (!limits_enough())
