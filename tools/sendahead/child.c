@@ -35,7 +35,7 @@
 #define GATHER_US 250
 #define TAIL_US 5000			/* between two looks at a file that grows */
 
-/* In the environment of btrfs: the files of that name that were run, with a ':' in front of each. */
+/* In the environment of btrfs: the files of that name that were run, each as ":file:". */
 #define MARK "SENDAHEAD_TRIED"
 
 static const int signals[] = {
@@ -276,24 +276,11 @@ static void hand_capabilities_on(void)
 			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0);
 }
 
-/* Was this file run, and has led back to us? */
-static int was_tried(const char *tried, const char *file)
-{
-	size_t n = strlen(file);
-
-	while (tried && (tried = strstr(tried, file))) {
-		if (tried[-1] == ':' && (!tried[n] || tried[n] == ':'))
-			return 1;
-		tried += n;
-	}
-	return 0;
-}
-
 void child_become(char **command)
 {
 	/* with more rights than whoever has called us, it is not for them to say where btrfs is */
 	const char *path = getauxval(AT_SECURE) ? NULL : getenv("PATH"), *each;
-	const char *tried = getenv(MARK);
+	const char *tried = getenv(MARK) ? getenv(MARK) : "";
 	struct stat self = { 0 }, is;
 	int error = ENOENT;
 
@@ -303,14 +290,15 @@ void child_become(char **command)
 		path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	stat("/proc/self/exe", &self);
 	for (each = path; each; each = strchr(each, ':') ? strchr(each, ':') + 1 : NULL) {
-		char file[PATH_MAX], mark[2 * PATH_MAX];
 		int n = strcspn(each, ":");
+		char *file, *mark;
 
-		snprintf(file, sizeof(file), "%.*s/btrfs", n ? n : 1, n ? each : ".");
-		if (stat(file, &is) || was_tried(tried, file) ||
+		if (asprintf(&file, "%.*s/btrfs", n ? n : 1, n ? each : ".") < 0 ||
+		    asprintf(&mark, "%s:%s:", tried, file) < 0)
+			break;
+		if (stat(file, &is) || strstr(tried, mark + strlen(tried)) ||
 		    (is.st_dev == self.st_dev && is.st_ino == self.st_ino))
 			continue;
-		snprintf(mark, sizeof(mark), "%s:%s", tried ? tried : "", file);
 		setenv(MARK, mark, 1);
 		execvp(file, command);
 		error = errno;
@@ -427,9 +415,9 @@ static int end_of_writer(int status, int error, int sigpipe_ignored)
 	return got ? got : error == EPIPE && !sigpipe_ignored ? SIGPIPE : error << 8;
 }
 
-int child_run(const struct options *options, int follow, void (*started)(void))
+int child_run(const struct options *options, void (*started)(void))
 {
-	enum target target = follow ? target_of(options) : NOT_FOLLOWED;
+	enum target target = target_of(options);
 	int fds[2] = { -1, -1 }, file = -1, status, error = 0;
 	struct sigaction sigpipe;
 	off_t at = 0;

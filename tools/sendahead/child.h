@@ -45,13 +45,12 @@ int child_can_follow(const struct options *options);
 /**
  * child_run() - run btrfs send and hand its stream through
  * @options: the command line
- * @follow: whether to tell the place what is in the stream
  * @started: called once btrfs is there
  *
- * Signals that this process gets meanwhile are passed on to it.
+ * Tells the place what is in the stream. Signals that this process gets meanwhile are passed on to it.
  *
  * Return: what waitpid() tells of it
  */
-int child_run(const struct options *options, int follow, void (*started)(void));
+int child_run(const struct options *options, void (*started)(void));
 
 #endif

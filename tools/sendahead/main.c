@@ -40,6 +40,8 @@ static int showing;		/* it shows the progress */
 
 static void tell(const char *why)
 {
+	if (why != place->stats.why)
+		snprintf(place->stats.why, sizeof(place->stats.why), "%s", why);
 	if (options.verbose && !options.quiet)
 		fprintf(stderr, "sendahead: nothing is read ahead: %s\n", why);
 }
@@ -108,10 +110,12 @@ static pid_t begin(const char *name)
 
 static void start_reader(void)
 {
-	if (limits_processes() <= LIMITS_BTRFS)
+	if (options.no_ahead)
+		return;
+	if (!may_search())
+		tell("this needs the capability CAP_SYS_ADMIN");
+	else if (limits_processes() <= LIMITS_BTRFS || (reader = begin("sendahead-read")) < 0)
 		tell("there are too few processes left");
-	else if ((reader = begin("sendahead-read")) < 0)
-		tell("no process can be started");
 	if (reader)
 		return;
 	if (options.nice)
@@ -226,26 +230,21 @@ static const char *why_not(void)
 	return NULL;
 }
 
-static void nothing(void)
-{
-}
-
 static int send(void)
 {
 	const char *why = why_not();
-	int status;
+	int status = 0;
 
-	if (why) {
+	if (why)
 		tell(why);
-		snprintf(place->stats.why, sizeof(place->stats.why), "%s", why);
-		if (!options.json)
-			child_become(options.command);
-	}
-	status = child_run(&options, !why, why ? nothing : start_both);
+	else
+		status = child_run(&options, start_both);
 	end_progress();
 	end_reader();
 	if (options.json)
 		report(&options, place);
+	if (why)
+		child_become(options.command);
 	return end_as(status);
 }
 
@@ -253,21 +252,18 @@ static int receive(void)
 {
 	struct received received = { 0 };
 	const char *why = why_alone();
-	int reads = 0, status;
+	int status;
 
 	if (why)
 		tell(why);
 	else
 		queue = receive_buffer(&options);
-	if (queue && !options.no_ahead) {
-		reads = may_search();
-		if (!reads)
-			tell("this needs the capability CAP_SYS_ADMIN");
-	}
-	status = receive_run(&options, queue, &received, reads ? start_reader : nothing);
+	status = receive_run(&options, queue, &received, start_reader);
 	end_reader();
 	if (options.json)
 		report_received(&options, &received, place);
+	if (status < 0)
+		child_become(options.command);
 	return end_as(status);
 }
 

@@ -282,12 +282,8 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 		in = open_stream(options);
 	if (in >= 0)
 		pump.at_once = open_way(fds);
-	if (!pump.at_once) {
-		if (!options->json)
-			child_become(options->command);
-		child_start(options->command, options->command, -1, -1);
-		return child_end();
-	}
+	if (!pump.at_once)
+		return -1;
 	fcntl(in, F_SETPIPE_SZ, PIPE_SIZE);
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	child_start(options->piped, options->command, fds[0], STDIN_FILENO);

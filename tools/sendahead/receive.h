@@ -27,7 +27,7 @@ struct queue *receive_buffer(const struct options *options);
  * @received: set to what was done
  * @started: called once btrfs is there
  *
- * Return: what waitpid() tells of it
+ * Return: what waitpid() tells of it, or -1: btrfs is to run alone
  */
 int receive_run(const struct options *options, struct queue *queue, struct received *received,
 		void (*started)(void));
