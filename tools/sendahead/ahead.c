@@ -572,6 +572,20 @@ static void read_extents(struct ahead *ahead)
 	}
 }
 
+static void set_limits(struct ahead *ahead)
+{
+	const struct options *options = ahead->options;
+	struct stats *stats = &ahead->place->stats;
+	u64 window = limits_window(options->window);
+
+	ahead->items.size = ahead->disk.nodesize * 4;
+	ahead->data.window = window;
+	ahead->sweep.threads = options->threads ? options->threads : THREADS;
+	ahead->data.threads = options->threads ? options->threads : THREADS_DATA;
+	stats->window_bytes = window;
+	stats->threads = ahead->sweep.threads;
+}
+
 static void read_tree(struct ahead *ahead)
 {
 	struct stats *stats = &ahead->place->stats;
@@ -593,6 +607,9 @@ static void read_tree(struct ahead *ahead)
 			break;
 		data = from;
 		ino = ahead->leaves.n ? ahead->leaves.v[0].at.key.objectid : 0;
+		if (!ahead->place->alone && !limits_enough())
+			give_up("there is too little memory left");
+		set_limits(ahead);
 		check_stream(ahead);
 		check_node(ahead, &ahead->root);
 		if (ahead->has_parent)
@@ -608,20 +625,6 @@ static void read_tree(struct ahead *ahead)
 		read_extents(ahead);
 		size = next_size(ahead, size, ahead->position - from);
 	}
-}
-
-static void set_limits(struct ahead *ahead)
-{
-	const struct options *options = ahead->options;
-	struct stats *stats = &ahead->place->stats;
-	u64 window = limits_window(options->window);
-
-	ahead->items.size = ahead->disk.nodesize * 4;
-	ahead->data.window = window;
-	ahead->sweep.threads = options->threads ? options->threads : THREADS;
-	ahead->data.threads = options->threads ? options->threads : THREADS_DATA;
-	stats->window_bytes = window;
-	stats->threads = ahead->sweep.threads;
 }
 
 static void read_subvolume(struct ahead *ahead)

@@ -188,6 +188,8 @@ static void look_up_all(struct coming *coming)
 
 	if (!coming->nr_paths)
 		return;
+	if (!limits_enough())
+		give_up("there is too little memory left");
 	if (many && !coming->leaves)
 		want_parent(coming);
 	if (many && coming->touched >= coming->leaves / DENSE) {
