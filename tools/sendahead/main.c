@@ -92,7 +92,7 @@ static void be_nice(void)
 static pid_t begin(const char *name)
 {
 	pid_t pid = child_fork(SIGKILL);
-	int null;
+	int null, fd;
 
 	if (pid)
 		return pid;
@@ -103,7 +103,10 @@ static pid_t begin(const char *name)
 		_exit(0);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	close_range(STDERR_FILENO + 1, ~0U, 0);
+	/* before Linux 5.9 one by one: btrfs waits until nobody can write its stream */
+	if (close_range(STDERR_FILENO + 1, ~0U, 0))
+		for (fd = STDERR_FILENO + 1; fd < 1024; fd++)
+			close(fd);
 	be_first_to_go();
 	return 0;
 }
