@@ -30,9 +30,9 @@ What is measured:
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
   --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
   --variants LIST       comma separated (default off,stock,patched). stock: the
-                        untouched kernel; searches: with patches/KERNEL/searches
-                        only; patched: with all patches, as it is; off, generation:
-                        btrfs.send_readahead in that; program: build/sendahead
+                        untouched kernel; searches: with patches/KERNEL/fixes and
+                        searches only; patched: with readahead as well; off,
+                        generation: that, with btrfs.send_readahead so; program: build/sendahead
                         instead of btrfs, at both ends, on the untouched kernel;
                         program-send, program-receive: at one end only
   --memory SIZE         memory of the virtual machine without what its disk holds
