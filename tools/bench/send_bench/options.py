@@ -32,9 +32,10 @@ What is measured:
   --variants LIST       comma separated (default off,stock,patched). stock: the
                         untouched kernel; searches: with patches/KERNEL/fixes and
                         searches only; patched: with readahead as well; off,
-                        generation: that, with btrfs.send_readahead so; program: build/sendahead
-                        instead of btrfs, at both ends, on the untouched kernel;
-                        program-send, program-receive: at one end only
+                        generation: the same, with that btrfs.send_readahead;
+                        program: build/sendahead instead of btrfs, at both ends, on
+                        the untouched kernel; program-send, program-receive: at
+                        one end only
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
   --timeout SECONDS     give a virtual machine up after so many real seconds
