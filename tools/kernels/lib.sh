@@ -168,13 +168,15 @@ series_of() {
 	done
 }
 
-# patches_of FOLDER VARIANT: print the patches of these series, in order.
+# patches_of FOLDER VARIANT [SERIES]: print the patches of these series, in order; only those
+# before SERIES where it is given.
 patches_of() {
 	local dir
 
 	while read -r dir; do
+		[[ "${dir##*/}" != "${3:-}" ]] || break
 		patch_names "$dir/series" | sed "s|^|$dir/|"
-	done < <(series_of "$@")
+	done < <(series_of "$1" "$2")
 }
 
 # Print the files a patch speaks of.

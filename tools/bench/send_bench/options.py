@@ -30,11 +30,12 @@ What is measured:
   --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
   --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
   --variants LIST       comma separated (default off,stock,patched). stock: the
-                        untouched kernel; searches: with patches/KERNEL/searches
-                        only; patched: with all patches, as it is; off, generation:
-                        btrfs.send_readahead in that; program: build/sendahead
-                        instead of btrfs, at both ends, on the untouched kernel;
-                        program-send, program-receive: at one end only
+                        untouched kernel; searches: with patches/KERNEL/fixes and
+                        searches only; patched: with readahead as well; off,
+                        generation: the same, with that btrfs.send_readahead;
+                        program: build/sendahead instead of btrfs, at both ends, on
+                        the untouched kernel; program-send, program-receive: at
+                        one end only
   --memory SIZE         memory of the virtual machine without what its disk holds
                         (default 8G; the tree is built with 2G at least)
   --timeout SECONDS     give a virtual machine up after so many real seconds
