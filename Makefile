@@ -128,7 +128,7 @@ man:
 	@$(MAKE) --no-print-directory program
 	@mkdir -p build/man
 	@cd tools/kernels && for tool in apply-series build-modules build-root check-newest \
-			debian-kernel kernel-source kernel-table; do \
+			debian-kernel kernel-source; do \
 		help2man --no-info --version-string=sendahead --output=../../build/man/$$tool.1 \
 			--name="$$(sed '1,2d; /^#/!Q; s/^# //' $$tool | tr '\n' ' ' | \
 				sed 's/[:.] .*//; s/./\l&/')" ./$$tool || exit; \
