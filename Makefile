@@ -37,7 +37,8 @@ help:
 	@echo 'make soak     random tests of all classes (histories, faults, loads) for'
 	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
-	@echo '              patched kernel and on the stock one'
+	@echo '              patched kernel and on the stock one; PROGRAM=yes: on the stock one with btrfs'
+	@echo '              and with the program in its place'
 	@echo 'make kernels  build all kernels that make test KERNELS=all needs, or KERNELS="7.2 6.12"'
 	@echo 'make edit     the source of KERNEL with patches/KERNEL/readahead as commits of git, in'
 	@echo '              build/edit-KERNEL; KERNEL=7.2/fixes, 7.2/searches: those of another series'
@@ -85,8 +86,8 @@ check:
 	@scripts/check-style
 
 fstests:
-	@scripts/install-deps kernel bench fstests
-	@tools/testing/fstests $(FSTESTS_ARGS) '$(FSTESTS)'
+	@scripts/install-deps kernel bench fstests $(if $(PROGRAM),program)
+	@tools/testing/fstests $(if $(PROGRAM),--program) $(FSTESTS_ARGS) '$(FSTESTS)'
 
 kernels:
 	@tools/testing/btrfs-send/run-all --only-build --kernels '$(or $(KERNELS),all)'
