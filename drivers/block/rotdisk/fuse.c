@@ -38,10 +38,6 @@ struct command {
 };
 
 /* As in the driver; a loop device does not tell what is metadata. */
-static const char * const classes[] = {
-	"read_meta", "read_data", "write_meta", "write_data", "flush",
-};
-
 static int image;			/* what the disk holds */
 static u64 bytes;			/* its size */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* all below */
@@ -52,9 +48,7 @@ static bool timing = true, tracing;
 static u64 alarm_ns;			/* the timer sleeps until then; 0: it does not */
 static u32 in_flight;
 static struct command *waiting, **waiting_end = &waiting;
-static struct counters {
-	u64 requests, sectors, hits, seek_ns, rotation_ns, transfer_ns, wait_ns;
-} counters[5];
+static struct rotdisk_counters counters[ROTDISK_CLASSES];
 static FILE *trace;
 
 static u64 now_ns(void)
@@ -67,17 +61,7 @@ static u64 now_ns(void)
 
 static void account(const struct rotdisk_cmd *cmd)
 {
-	struct counters *c = &counters[cmd->op * 2 + (cmd->op != ROTDISK_FLUSH)];
-	u64 served = cmd->seek_ns + cmd->rotation_ns + cmd->transfer_ns + cmd->overhead_ns;
-	u64 elapsed = cmd->finish_ns - cmd->submit_ns;
-
-	c->requests++;
-	c->sectors += cmd->sectors;
-	c->hits += cmd->hit;
-	c->seek_ns += cmd->seek_ns;
-	c->rotation_ns += cmd->rotation_ns;
-	c->transfer_ns += cmd->transfer_ns;
-	c->wait_ns += elapsed > served ? elapsed - served : 0;
+	rotdisk_count(counters, cmd);
 	if (tracing)
 		fprintf(trace, "%llu\t%llu\t%llu\t%u\t%c\t0\t%d\t%llu\t%llu\t%llu\n",
 			cmd->submit_ns, cmd->finish_ns, cmd->lba, cmd->sectors, "RWF"[cmd->op],
@@ -240,7 +224,7 @@ static void fs_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at,
 		    struct fuse_file_info *fi)
 {
-	const struct counters *c = counters;
+	const struct rotdisk_counters *c = counters;
 	char text[2048];
 	size_t n = 0;
 
@@ -249,10 +233,10 @@ static void fs_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at,
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	for (; ino == COUNTERS && !at && c < counters + 5; c++)
+	for (; ino == COUNTERS && !at && c < counters + ROTDISK_CLASSES; c++)
 		n += snprintf(text + n, sizeof(text) - n,
 			      "%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n",
-			      classes[c - counters], c->requests, c->sectors, c->hits,
+			      rotdisk_class_names[c - counters], c->requests, c->sectors, c->hits,
 			      c->seek_ns, c->rotation_ns, c->transfer_ns, c->wait_ns);
 	pthread_mutex_unlock(&lock);
 	fuse_reply_buf(req, text, n);

@@ -1364,3 +1364,28 @@ int rotdisk_profile_parse(struct rotdisk_profile *p, const char *text,
 	return p->rotational ? rotdisk_check_actuator(&parser) :
 			       rotdisk_check_flash(&parser);
 }
+
+const char * const rotdisk_class_names[ROTDISK_CLASSES] = {
+	"read_meta", "read_data", "write_meta", "write_data", "flush",
+};
+
+void rotdisk_count(struct rotdisk_counters counters[ROTDISK_CLASSES],
+		   const struct rotdisk_cmd *cmd)
+{
+	struct rotdisk_counters *c = &counters[ROTDISK_FLUSHES];
+	u64 elapsed = cmd->finish_ns - cmd->submit_ns;
+	u64 served = cmd->seek_ns + cmd->rotation_ns + cmd->transfer_ns +
+		     cmd->overhead_ns;
+
+	if (cmd->op == ROTDISK_READ)
+		c = &counters[cmd->meta ? ROTDISK_READ_META : ROTDISK_READ_DATA];
+	else if (cmd->op == ROTDISK_WRITE)
+		c = &counters[cmd->meta ? ROTDISK_WRITE_META : ROTDISK_WRITE_DATA];
+	c->requests++;
+	c->sectors += cmd->sectors;
+	c->hits += cmd->hit;
+	c->seek_ns += cmd->seek_ns;
+	c->rotation_ns += cmd->rotation_ns;
+	c->transfer_ns += cmd->transfer_ns;
+	c->wait_ns += elapsed > served ? elapsed - served : 0;
+}

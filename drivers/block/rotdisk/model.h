@@ -302,4 +302,34 @@ u64 rotdisk_model_next_event(const struct rotdisk_model *m);
  */
 struct rotdisk_cmd *rotdisk_model_advance(struct rotdisk_model *m, u64 now_ns);
 
+/* Commands are counted by class. */
+enum rotdisk_class {
+	ROTDISK_READ_META,
+	ROTDISK_READ_DATA,
+	ROTDISK_WRITE_META,
+	ROTDISK_WRITE_DATA,
+	ROTDISK_FLUSHES,
+	ROTDISK_CLASSES,
+};
+
+extern const char * const rotdisk_class_names[ROTDISK_CLASSES];
+
+struct rotdisk_counters {
+	u64 requests;
+	u64 sectors;
+	u64 hits;
+	u64 seek_ns;
+	u64 rotation_ns;
+	u64 transfer_ns;
+	u64 wait_ns;
+};
+
+/**
+ * rotdisk_count - add a finished command to the counters of its class
+ * @counters: of each class
+ * @cmd: the command, with the times of the model
+ */
+void rotdisk_count(struct rotdisk_counters counters[ROTDISK_CLASSES],
+		   const struct rotdisk_cmd *cmd);
+
 #endif /* ROTDISK_MODEL_H */

@@ -61,29 +61,6 @@ struct rotdisk_request {
 	struct list_head finished;
 };
 
-enum rotdisk_class {
-	ROTDISK_READ_META,
-	ROTDISK_READ_DATA,
-	ROTDISK_WRITE_META,
-	ROTDISK_WRITE_DATA,
-	ROTDISK_FLUSHES,
-	ROTDISK_CLASSES,
-};
-
-static const char * const rotdisk_class_names[ROTDISK_CLASSES] = {
-	"read_meta", "read_data", "write_meta", "write_data", "flush",
-};
-
-struct rotdisk_counters {
-	u64 requests;
-	u64 sectors;
-	u64 hits;
-	u64 seek_ns;
-	u64 rotation_ns;
-	u64 transfer_ns;
-	u64 wait_ns;
-};
-
 struct rotdisk_record {
 	u64 submit_ns;
 	u64 finish_ns;
@@ -526,34 +503,11 @@ static void rotdisk_trace(struct rotdisk *d, const struct rotdisk_cmd *cmd)
 	WRITE_ONCE(d->records, d->records + 1);
 }
 
-static enum rotdisk_class rotdisk_class(const struct rotdisk_cmd *cmd)
-{
-	switch (cmd->op) {
-	case ROTDISK_READ:
-		return cmd->meta ? ROTDISK_READ_META : ROTDISK_READ_DATA;
-	case ROTDISK_WRITE:
-		return cmd->meta ? ROTDISK_WRITE_META : ROTDISK_WRITE_DATA;
-	default:
-		return ROTDISK_FLUSHES;
-	}
-}
-
 static void rotdisk_account(struct rotdisk *d, const struct rotdisk_cmd *cmd)
 {
-	struct rotdisk_counters *c = &d->counters[rotdisk_class(cmd)];
-	u64 elapsed = cmd->finish_ns - cmd->submit_ns;
-	u64 served = cmd->seek_ns + cmd->rotation_ns + cmd->transfer_ns +
-		     cmd->overhead_ns;
-
 	lockdep_assert_held(&d->lock);
 
-	c->requests++;
-	c->sectors += cmd->sectors;
-	c->hits += cmd->hit;
-	c->seek_ns += cmd->seek_ns;
-	c->rotation_ns += cmd->rotation_ns;
-	c->transfer_ns += cmd->transfer_ns;
-	c->wait_ns += elapsed > served ? elapsed - served : 0;
+	rotdisk_count(d->counters, cmd);
 	if (d->tracing)
 		rotdisk_trace(d, cmd);
 }
@@ -832,6 +786,30 @@ static void rotdisk_power_off(struct rotdisk *d)
 
 /* configfs attributes */
 
+static ssize_t rotdisk_set_attr(struct config_item *item, const char *page,
+				size_t len,
+				int (*set)(struct rotdisk *d, const char *page,
+					   size_t len))
+{
+	struct rotdisk *d = to_rotdisk(item);
+	int err;
+
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = set(d, page, len);
+	mutex_unlock(&d->mutex);
+	return err ?: len;
+}
+
+/* An attribute that rotdisk_set_NAME() sets, with the mutex held. */
+#define ROTDISK_ATTR(_name)						\
+static ssize_t rotdisk_##_name##_store(struct config_item *item,	\
+				       const char *page, size_t len)	\
+{									\
+	return rotdisk_set_attr(item, page, len, rotdisk_set_##_name);	\
+}									\
+CONFIGFS_ATTR(rotdisk_, _name)
+
 static ssize_t rotdisk_profile_show(struct config_item *item, char *page)
 {
 	struct rotdisk *d = to_rotdisk(item);
@@ -871,20 +849,7 @@ static int rotdisk_set_profile(struct rotdisk *d, const char *page, size_t len)
 	d->config = config;
 	return 0;
 }
-
-static ssize_t rotdisk_profile_store(struct config_item *item,
-				     const char *page, size_t len)
-{
-	struct rotdisk *d = to_rotdisk(item);
-	int err;
-
-	mutex_lock(&d->mutex);
-	d->error[0] = '\0';
-	err = rotdisk_set_profile(d, page, len);
-	mutex_unlock(&d->mutex);
-	return err ?: len;
-}
-CONFIGFS_ATTR(rotdisk_, profile);
+ROTDISK_ATTR(profile);
 
 static ssize_t rotdisk_capacity_bytes_show(struct config_item *item,
 					   char *page)
@@ -892,7 +857,8 @@ static ssize_t rotdisk_capacity_bytes_show(struct config_item *item,
 	return sysfs_emit(page, "%llu\n", to_rotdisk(item)->capacity_bytes);
 }
 
-static int rotdisk_set_capacity(struct rotdisk *d, const char *page)
+static int rotdisk_set_capacity_bytes(struct rotdisk *d, const char *page,
+				      size_t len)
 {
 	u64 bytes;
 
@@ -906,20 +872,7 @@ static int rotdisk_set_capacity(struct rotdisk *d, const char *page)
 	d->capacity_bytes = bytes;
 	return 0;
 }
-
-static ssize_t rotdisk_capacity_bytes_store(struct config_item *item,
-					    const char *page, size_t len)
-{
-	struct rotdisk *d = to_rotdisk(item);
-	int err;
-
-	mutex_lock(&d->mutex);
-	d->error[0] = '\0';
-	err = rotdisk_set_capacity(d, page);
-	mutex_unlock(&d->mutex);
-	return err ?: len;
-}
-CONFIGFS_ATTR(rotdisk_, capacity_bytes);
+ROTDISK_ATTR(capacity_bytes);
 
 static int rotdisk_parse_bool(struct rotdisk *d, const char *name,
 			      const char *page, bool *on)
@@ -937,7 +890,7 @@ static ssize_t rotdisk_power_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%d\n", !!READ_ONCE(to_rotdisk(item)->disk));
 }
 
-static int rotdisk_set_power(struct rotdisk *d, const char *page)
+static int rotdisk_set_power(struct rotdisk *d, const char *page, size_t len)
 {
 	bool on;
 	int err;
@@ -954,73 +907,50 @@ static int rotdisk_set_power(struct rotdisk *d, const char *page)
 	rotdisk_unclaim(d);
 	return 0;
 }
-
-static ssize_t rotdisk_power_store(struct config_item *item, const char *page,
-				   size_t len)
-{
-	struct rotdisk *d = to_rotdisk(item);
-	int err;
-
-	mutex_lock(&d->mutex);
-	d->error[0] = '\0';
-	err = rotdisk_set_power(d, page);
-	mutex_unlock(&d->mutex);
-	return err ?: len;
-}
-CONFIGFS_ATTR(rotdisk_, power);
+ROTDISK_ATTR(power);
 
 static ssize_t rotdisk_timing_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%d\n", READ_ONCE(to_rotdisk(item)->timing));
 }
 
-static ssize_t rotdisk_timing_store(struct config_item *item, const char *page,
-				    size_t len)
+static int rotdisk_set_timing(struct rotdisk *d, const char *page, size_t len)
 {
-	struct rotdisk *d = to_rotdisk(item);
 	bool on;
 	int err;
 
-	mutex_lock(&d->mutex);
-	d->error[0] = '\0';
 	err = rotdisk_parse_bool(d, "timing", page, &on);
-	if (!err) {
-		/* What the model has it finishes in its own time. */
-		spin_lock_bh(&d->lock);
-		WRITE_ONCE(d->timing, on);
-		spin_unlock_bh(&d->lock);
-	}
-	mutex_unlock(&d->mutex);
-	return err ?: len;
+	if (err)
+		return err;
+	/* What the model has it finishes in its own time. */
+	spin_lock_bh(&d->lock);
+	WRITE_ONCE(d->timing, on);
+	spin_unlock_bh(&d->lock);
+	return 0;
 }
-CONFIGFS_ATTR(rotdisk_, timing);
+ROTDISK_ATTR(timing);
 
 static ssize_t rotdisk_trace_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%d\n", READ_ONCE(to_rotdisk(item)->tracing));
 }
 
-static ssize_t rotdisk_trace_store(struct config_item *item, const char *page,
-				   size_t len)
+static int rotdisk_set_trace(struct rotdisk *d, const char *page, size_t len)
 {
-	struct rotdisk *d = to_rotdisk(item);
 	bool on;
 	int err;
 
-	mutex_lock(&d->mutex);
-	d->error[0] = '\0';
 	err = rotdisk_parse_bool(d, "trace", page, &on);
-	if (!err) {
-		if (on)
-			rotdisk_reserve_trace(d);
-		spin_lock_bh(&d->lock);
-		WRITE_ONCE(d->tracing, on);
-		spin_unlock_bh(&d->lock);
-	}
-	mutex_unlock(&d->mutex);
-	return err ?: len;
+	if (err)
+		return err;
+	if (on)
+		rotdisk_reserve_trace(d);
+	spin_lock_bh(&d->lock);
+	WRITE_ONCE(d->tracing, on);
+	spin_unlock_bh(&d->lock);
+	return 0;
 }
-CONFIGFS_ATTR(rotdisk_, trace);
+ROTDISK_ATTR(trace);
 
 static ssize_t rotdisk_device_show(struct config_item *item, char *page)
 {
