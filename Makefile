@@ -20,13 +20,13 @@ rotdisk := drivers/block/rotdisk
 .DELETE_ON_ERROR:
 
 help:
-	@echo 'make demo     the same as make bench with the kernel that runs here, in real time:'
-	@echo '              nothing to build, a minute, as root; FILES=$(FILES) PROFILE=$(PROFILE)'
-	@echo '              WORKLOAD=$(WORKLOAD) BENCH_ARGS="--samples 3"'
+	@echo 'make demo     plain btrfs send and the program in turn, with the kernel that runs here,'
+	@echo '              on a simulated disk, in real time: a minute and a half, as root; FILES=10000'
+	@echo '              PROFILE=$(PROFILE) WORKLOAD=aged BENCH_ARGS="--samples 3"'
 	@echo 'make bench    install what is needed, build the kernels, time full and'
 	@echo '              incremental sends on a simulated disk and print a table'
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
-	@echo '              BENCH_ARGS="--samples 3" (see scripts/send-bench.sh --help)'
+	@echo '              BENCH_ARGS="--samples 3" (see tools/bench/send-bench --help)'
 	@echo 'make check    style, in seconds: shellcheck, checkpatch, licences, names'
 	@echo 'make quick    the model, liveness and streams of the newest kernel, in two'
 	@echo '              minutes where the kernels are built'
@@ -54,17 +54,18 @@ help:
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 # Packages are installed with sudo by others than root, and so is the bench run.
+demo: FILES = 10000
+demo: WORKLOAD = aged
 demo:
-	@scripts/install-deps host
-	@$(MAKE) --no-print-directory --silent build/rotdisk-sim build/rotdisk-fuse
+	@scripts/install-deps host program
+	@$(MAKE) --no-print-directory --silent build/rotdisk-sim build/rotdisk-fuse program >&2
 	@become=; test "$$(id -u)" = 0 || ! type sudo >/dev/null 2>&1 || become=sudo; \
-	$$become scripts/send-bench.sh --kind host --files '$(FILES)' --profile '$(PROFILE)' \
-		--workload '$(WORKLOAD)' $(BENCH_ARGS)
+	$$become tools/bench/send-bench --kind host --files '$(FILES)' --profile '$(PROFILE)' \
+		--workload '$(WORKLOAD)' --variants stock,program --samples 2 --pace 0 --no-fio $(BENCH_ARGS)
 
 bench:
 	@scripts/install-deps kernel bench
-	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
-	@scripts/send-bench.sh --kernel '$(KERNEL)' --files '$(FILES)' --profile '$(PROFILE)' \
+	@tools/bench/send-bench --kernel '$(KERNEL)' --files '$(FILES)' --profile '$(PROFILE)' \
 		--workload '$(WORKLOAD)' $(BENCH_ARGS)
 
 test:
@@ -134,7 +135,7 @@ man:
 			--name="$$(sed '1,2d; /^#/!Q; s/^# //' $$tool | tr '\n' ' ' | \
 				sed 's/[:.] .*//; s/./\l&/')" ./$$tool || exit; \
 	done
-	@for tool in bench-report send-bench send-cost; do \
+	@for tool in bench-report send-bench; do \
 		help2man --no-info --version-string=sendahead --output=build/man/$$tool.1 \
 			--include=tools/bench/$$tool.h2m tools/bench/$$tool || exit; \
 	done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Times full and incremental btrfs sends of a block device with a cold cache. Beside the
-# project sendahead, tools/bench/send-bench takes over, whose guest has functions from here.
+# Times full and incremental btrfs sends of a block device with a cold cache. It needs nothing
+# but this file; in the project sendahead, tools/bench/guest has functions from here.
 set -euo pipefail
 
 usage() {
@@ -9,12 +9,13 @@ usage() {
 usage: send-bench.sh --device DEV [OPTION]...
 
 Time full and incremental sends of two snapshots with a cold cache, on a block
-device: what is on it is lost. Needs root.
+device: what is on it is lost. Needs root. (Simulated disks and other trees of files:
+tools/bench/send-bench of the project sendahead.)
 
   --erase               destroy a partition table or a file system on it
   --variants LIST       stock, patched, or modes of btrfs.send_readahead: off,
                         generation; comma separated (default: what there is)
-  --samples N           repeat each cold send N times (default 1)
+  --samples N           repeat each cold send N times, the variants in turn (default 1)
   --files N, --jobs N, --inline-size BYTES, --update-every N, --grow N,
   --nodesize BYTES      instead of what was published
   --output DIR          directory of this run (default send-bench-<time>)
@@ -80,8 +81,6 @@ unmount it and stop what holds it first, --erase does not do that" 2; }
 	run wipefs --all --quiet "$real"
 }
 
-after_file() { :; } # the lab pauses, and says how far it is
-
 # Write to every STEPth of the files FIRST to LAST, with JOBS jobs at once, each
 # with a contiguous part: write_files WHAT JOBS FIRST LAST STEP XFS_IO-ARGUMENT...
 write_files() {
@@ -100,7 +99,6 @@ write_files() {
 			# it may complain and end with 0
 			xfs_io "${@:6}" "$mnt/file_$file" 2>> "$work_dir/complaints" > /dev/null ||
 				echo "exit status $?" >> "$work_dir/complaints"
-			after_file
 		done &
 	done
 	wait
@@ -176,16 +174,12 @@ set_mode() {
 	run_to "$file" echo "$1" || die "btrfs.send_readahead does not take '$1', see the kernel log"
 }
 
-# measure VARIANT
+# measure VARIANT SAMPLE
 measure() {
-	local sample
-
 	[[ $1 == stock ]] || set_mode "${1/patched/$mode}"
 	mount_bench
-	for ((sample = 1; sample <= job[samples]; sample++)); do
-		one_send full "$1" "$sample" "$mnt/snap1"
-		one_send incremental "$1" "$sample" -p "$mnt/snap1" "$mnt/snap2"
-	done
+	one_send full "$1" "$2" "$mnt/snap1"
+	one_send incremental "$1" "$2" -p "$mnt/snap1" "$mnt/snap2"
 	run umount "$mnt"
 }
 
@@ -226,7 +220,6 @@ parse_options() {
 		case $1 in
 		--help) usage; exit 0 ;;
 		--erase | --dry-run) set -- "$1" 1 "${@:2}" ;;
-		--workload) die "the workload ${2-} needs the project sendahead" 77 ;;
 		--files | --jobs | --inline-size | --update-every | --grow | --nodesize | --samples)
 			[[ ${2-} =~ ^[1-9][0-9]{0,8}$ || $1${2-} == --grow0 ]] ||
 				die "$1 takes a number, not '${2-}'" 2
@@ -238,16 +231,13 @@ parse_options() {
 		job[$key]=$2
 		shift 2
 	done
-	[[ -n ${job[device]} ]] ||
-		die "the simulated disk needs the project sendahead, name a disk with --device" 77
+	[[ -n ${job[device]} ]] || die "name a disk with --device, see send-bench.sh --help" 2
 	: "${job[GROW]:=$((job[FILES] / 4))}"
 }
 
 main() {
-	local name missing='' lab mode names
+	local name missing='' mode names sample
 
-	lab=$(dirname "$(realpath "$0")")/../tools/bench/send-bench
-	[[ ! -x $lab ]] || exec "$lab" "$@"
 	parse_options "$@"
 	for name in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs; do
 		type -P "$name" > /dev/null || missing+=" $name"
@@ -274,8 +264,10 @@ main() {
 	mount_bench "max_inline=${job[MAX_INLINE]}"
 	build_published
 	run umount "$mnt"
-	for name in ${job[variants]//,/ }; do
-		measure "$name"
+	for ((sample = 1; sample <= job[samples]; sample++)); do
+		for name in ${job[variants]//,/ }; do
+			measure "$name" "$sample"
+		done
 	done
 	[[ ${job[dry_run]} == 0 ]] || exit 0
 	install -D --mode=644 --target-directory="${job[output]}" "$work_dir/samples.jsonl"

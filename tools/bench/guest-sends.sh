@@ -26,8 +26,9 @@ set_ends() {
 	[[ ${job[clock]} == disk ]] || program=$dir/sendahead
 	sender=(btrfs send --quiet)
 	receiver=(btrfs receive --quiet)
-	[[ ! $variant =~ ^program(-send)?$ ]] || sender=("$program" send --quiet)
-	if [[ $variant =~ ^program(-receive)?$ ]]; then
+	[[ ! $variant =~ ^(program(-send)?|together)$ ]] ||
+		sender=("$program" send --quiet "--json=$work_dir/program")
+	if [[ $variant =~ ^(program(-receive)?|together)$ ]]; then
 		receiver=("$program" receive --quiet ${job[buffer]:+--buffer "${job[buffer]}"})
 	elif [[ -n ${job[buffer]} ]]; then
 		receiver=(through mbuffer -q -m "${job[buffer]}" -- "${receiver[@]}")
@@ -55,8 +56,9 @@ to_receive() {
 	tee >(to_sha256_signal) | "${receiver[@]}"
 }
 
+# With --clock all the checksum of the stream is that of one more send, in its own time.
 send_to_receiver() {
-	if [[ ${job[apart]} == 1 ]]; then
+	if [[ ${job[clock]} == all ]]; then
 		"${send[@]}" | "${receiver[@]}"
 	else
 		"${send[@]}" | take_stream to_receive
@@ -130,6 +132,16 @@ clock_ahead() {
 	echo $((${EPOCHREALTIME/[^0-9]/} / 1000 - 10#${up/./} * 10))
 }
 
+# read_busy NAME: into this variable what the kernel says of the disks and the processors.
+read_busy() {
+	local device text=''
+
+	for device in "${job[device]}" ${job[receive_device]:+"${job[receive_device]}"}; do
+		text+=$(< "/sys/class/block/${device##*/}/stat")$'\n'
+	done
+	printf -v "$1" '%s' "$text$(< /proc/stat)"
+}
+
 # The timed command. Sets start and end (ns).
 timed_send() {
 	local sender receiver send ahead
@@ -138,26 +150,27 @@ timed_send() {
 	send=("${sender[@]}" "${send_options[@]}")
 	if [[ ${job[dry_run]} == 1 ]]; then
 		printf '%q ' "${send[@]}"
-		case ${job[to]}${job[apart]} in
-		null1) echo '> /dev/null'
+		case ${job[to]}${job[clock]} in
+		nullall) echo '> /dev/null'
 			echo '# and once more, cold and untimed, into sha256sum' ;;
-		null0) echo '| sha256sum' ;;
+		nulldisk) echo '| sha256sum' ;;
 		file*) printf -- '-f %q \nsha256sum %s\n' "$work_dir/stream" "$work_dir/stream" ;;
-		receive*) printf '| %s' "$([[ ${job[apart]} == 1 ]] || echo 'tee >(sha256sum) | ')"
+		receive*) printf '| %s' "$([[ ${job[clock]} == all ]] || echo 'tee >(sha256sum) | ')"
 			printf '%q ' "${receiver[@]}" | sed 's/through //g; s/ -- / | /g'
 			printf '; sync --file-system %q\n' "$receive_mnt" ;;
 		esac
 		return
 	fi
-	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream,beside}
+	rm -f "$work_dir"/{sha256,bytes,first,first_byte,stream,beside,program}
 	ahead=$(clock_ahead)
 	[[ ${job[clock]} == disk ]] || await_start
 	beside begin
 	[[ ${job[clock]} == all ]] || send=(count_processor "${send[@]}")
+	read_busy busy_before
 	start=$(now_ns)
-	case ${job[to]}${job[apart]} in
-	null1) "${send[@]}" > /dev/null; end=$(now_ns) ;;
-	null0) "${send[@]}" | take_stream to_sha256; end=$(now_ns) ;;
+	case ${job[to]}${job[clock]} in
+	nullall) "${send[@]}" > /dev/null; end=$(now_ns) ;;
+	nulldisk) "${send[@]}" | take_stream to_sha256; end=$(now_ns) ;;
 	file*) "${send[@]}" -f "$work_dir/stream"; end=$(now_ns)
 		to_sha256 < "$work_dir/stream"
 		stat --format=%s "$work_dir/stream" > "$work_dir/bytes"
@@ -165,6 +178,7 @@ timed_send() {
 	receive*) send_to_receiver || receive_failed; sync_start=$(now_ns)
 		sync --file-system "$receive_mnt" || receive_failed; end=$(now_ns) ;;
 	esac
+	read_busy busy_after
 	beside end
 	ahead=$((ahead - $(clock_ahead)))
 	((ahead > -100 && ahead < 100)) || [[ ${job[own_kernel]} == 0 ]] ||
@@ -229,15 +243,6 @@ keep_trace() {
 	echo "\"$file\""
 }
 
-# save_receiver WHEN: what the receiving disk holds, for the host to say of which trees its blocks
-# are; of the first sample, which --by-class tells of.
-save_receiver() {
-	[[ ${job[to]}${job[simulated]}${job[trace]}$sample == receive111 ]] || return 0
-	run mkdir --parents "$dir/receiving"
-	run "$top/tools/rotdisk/rotdisk" save "$receive_disk" "$dir/receiving/$variant-$which-$1" \
-		--mounted
-}
-
 # What the receiving disk did, as an object of reads and writes, with its trace.
 receiving_json() {
 	local file
@@ -259,9 +264,11 @@ watch_disk() {
 	run "$top/tools/rotdisk/rotdisk" counters "$1" --reset
 }
 
+# one_send WHICH
 one_send() {
-	local which=$1 sample=$2 processor=null trace_file=null counters before after
+	local which=$1 processor=null trace_file=null counters before after
 	local start=0 end=0 sync_start='' send_options=() beside_times='' receiving=null
+	local busy_before busy_after
 
 	[[ ${job[no_data]} == 0 ]] || send_options+=(--no-data)
 	[[ ${job[compressed_data]} == 0 ]] || send_options+=(--proto 2 --compressed-data)
@@ -271,7 +278,6 @@ one_send() {
 		send_options+=("$mnt/snap1")
 	fi
 	note "$variant: $which send, sample $sample of ${job[samples]}"
-	save_receiver before
 	if [[ ${job[cached]} == 0 ]]; then
 		make_cold
 	else
@@ -281,13 +287,12 @@ one_send() {
 		watch_disk "$disk"
 		[[ ${job[to]} != receive ]] || watch_disk "$receive_disk"
 	fi
-	[[ ${job[dry_run]} == 1 ]] || before=$(disk_stat)
+	[[ ${job[dry_run]} == 1 ]] || before=$(disk_stat "${job[device]}")
 	timed_send
-	[[ ${job[dry_run]} == 1 ]] || after=$(disk_stat)
+	[[ ${job[dry_run]} == 1 ]] || after=$(disk_stat "${job[device]}")
 	if [[ ${job[simulated]} == 1 ]]; then
 		[[ ${job[to]}${job[dry_run]} != receive0 ]] ||
 			receiving=$(receiving_json "$variant-$which-$sample")
-		save_receiver after
 		run_to "$work_dir/counters" "$top/tools/rotdisk/rotdisk" counters "$disk"
 		run "$top/tools/rotdisk/rotdisk" trace "$disk" off
 	fi
@@ -298,12 +303,12 @@ one_send() {
 	fi
 	[[ ${job[dry_run]} == 0 ]] || return 0
 
-	if [[ ${job[apart]} == 1 && ${job[to]} != file ]]; then
-		[[ ${job[clock]} == disk ]] || disk_timing off
+	if [[ ${job[clock]} == all && ${job[to]} != file ]]; then
+		disk_timing off
 		[[ ${job[cached]} == 1 ]] || make_cold
 		btrfs send --quiet "${send_options[@]}" | take_stream to_sha256
 		rm "$work_dir/first_byte"
-		[[ ${job[clock]} == disk ]] || disk_timing on
+		disk_timing on
 	fi
 	wait_for_file "$work_dir/sha256"
 	wait_for_file "$work_dir/bytes"
@@ -311,11 +316,9 @@ one_send() {
 		counters=$(counters_json ^read_ "$work_dir/counters")
 		trace_file=$(keep_trace "$disk" "$variant-$which-$sample")
 	else
-		counters=$(awk -v before="$before" -v after="$after" 'BEGIN {
-			split(before, b, " "); split(after, a, " ")
-			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":null,",
-				a[1] - b[1], a[2] - b[2]
-			printf "\"seek_ns\":null,\"rotation_ns\":null,\"transfer_ns\":null}" }')
+		counters=$(jq --null-input --compact-output '[$ARGS.positional[] / " " | map(tonumber)] |
+			{requests: (.[1][0] - .[0][0]), sectors: (.[1][1] - .[0][1]), hits: null,
+			 seek_ns: null, rotation_ns: null, transfer_ns: null}' --args "$before" "$after")
 	fi
 	# a virtual machine's processor costs nothing, or what emulating it costs
 	[[ ${job[own_kernel]} == 0 ]] || processor=$(tr , . < "$work_dir/processor")
@@ -326,15 +329,25 @@ one_send() {
 		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
 		--arg sha256 "$(cat "$work_dir/sha256")" \
 		--argjson counters "$counters" --argjson trace "$trace_file" \
-		--arg processor "$processor" \
+		--arg processor "$processor" --arg before "$busy_before" --arg after "$busy_after" \
+		--argjson program "$(cat "$work_dir/program" 2>/dev/null || echo null)" \
 		--argjson beside "${beside_times:-null}" --argjson sync "${sync_start:-null}" \
 		--argjson receiving "$receiving" '
 		def ns: tonumber? * 1000000000 | round;
+		# ms in which each disk had commands, and each processor (all but idle and waiting)
+		def busy: split("\n") | map([splits(" +")] | map(select(. != "")) |
+			if length > 10 and (.[0] | test("^[0-9]")) then {disk: (.[9] | tonumber)}
+			elif .[0] // "" | test("^cpu[0-9]") then {cpu: (.[1:4] + .[6:9] | map(tonumber * 10) | add)}
+			else empty end);
+		([$before, $after] | map(busy) | transpose | map(
+			if .[0].disk then {disk: ((.[1].disk - .[0].disk) * 1000000)}
+			else {cpu: ((.[1].cpu - .[0].cpu) * 1000000)} end)) as $busy |
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
 		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace,
 		 user_ns: ($processor | split(" ")[0] | ns // null),
-		 system_ns: ($processor | split(" ")[1] | ns // null)} +
+		 system_ns: ($processor | split(" ")[1] | ns // null),
+		 busy: {disks_ns: [$busy[].disk // empty], processors_ns: [$busy[].cpu // empty]}, $program} +
 		if $beside then {$beside} else {} end +
 		if $sync then {sync_ns: ($finish - $sync), $receiving} else {} end' \
 		>> "$dir/samples.jsonl"

@@ -3,24 +3,6 @@
 # The trees that the guest builds: each generator's steps, and what it does between them.
 # shellcheck disable=SC2154 # the guest and send-bench.sh set job, top, dir, mnt and disks
 
-# Say how far a step is, for show_progress of send-bench.
-tell_progress() {
-	[[ ${job[progress]} == 0 ]] || echo "@progress $*" >&2
-}
-
-# What write_files has a job do after each file: the pause, in virtual time as well.
-after_file() {
-	local low=$((first + count * writer / jobs))
-
-	if ((writer == 0 && (file - low) / step % 50 == 0)); then
-		tell_progress $(((file - low) * jobs / step)) $((count / step)) "$what"
-	fi
-	[[ ${job[PACE]} == 0 ]] ||
-		sleep "$(awk -v low="${job[PACE]%-*}" -v high="${job[PACE]#*-}" \
-			-v random="$RANDOM" \
-			'BEGIN { print (low + (high - low) * random / 32768) / 1000 }')"
-}
-
 # workload_step STEP WORD...: words in capitals are options whose values are those numbers.
 workload_step() {
 	local options=(--seed "${job[seed]}" --pace "${job[PACE]}") word name
@@ -39,16 +21,13 @@ workload_step() {
 }
 
 # In the place of those of send-bench.sh, which start a process for each file.
-# shellcheck disable=SC2317 # build_published calls them
-write_at_once() {
-	create_files() {
-		workload_step create --first "$1" --count "$2" JOBS --size "${job[INLINE_SIZE]}" \
-			--byte 0xab
-	}
-	update_files() {
-		workload_step update --count "${job[FILES]}" --every "${job[UPDATE_EVERY]}" \
-			--size "${job[UPDATE_BYTES]}" --byte 0xcd
-	}
+create_files() {
+	workload_step create --first "$1" --count "$2" JOBS --size "${job[INLINE_SIZE]}" --byte 0xab
+}
+
+update_files() {
+	workload_step update --count "${job[FILES]}" --every "${job[UPDATE_EVERY]}" \
+		--size "${job[UPDATE_BYTES]}" --byte 0xcd
 }
 
 # The rounds of each generator: of a tree that grows old, of one of hard links, of one large
@@ -164,7 +143,6 @@ make_receiver() {
 build_tree() {
 	local uuid=()
 
-	[[ ${job[faithful]} == 1 ]] || write_at_once
 	note "building the tree: ${job[GENERATOR]}, ${job[FILES]} files"
 	disk_timing off
 	# several runs may be on this machine, and a kernel takes a file system once only

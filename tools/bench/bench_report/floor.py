@@ -2,9 +2,9 @@
 """The floor: the least time a disk needs for a set of blocks."""
 
 import os
+import subprocess
 
-from bench_report.programs import call, last_line
-from bench_report.runs import TOP, ReportError
+from bench_report.runs import TOP, ReportError, printable
 
 
 class Floor:
@@ -14,25 +14,22 @@ class Floor:
 
     def __init__(self):
         self.known = {}
-        self.missing = None if os.access(self.program, os.X_OK) else self.build()
-
-    def build(self):
-        """Make the program; says why that is impossible, or None."""
-        done = call(["make", "--silent", "-C", TOP, "build/rotdisk-sim"], "")
-        if done is None:
-            return "build/rotdisk-sim is missing and so is make"
-        if done.returncode:
-            return "build/rotdisk-sim is missing and cannot be built"
-        return None
+        self.missing = None
+        if not os.access(self.program, os.X_OK):
+            try:
+                subprocess.run(["make", "--silent", "-C", TOP, "build/rotdisk-sim"], check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            except (OSError, subprocess.CalledProcessError):
+                self.missing = "build/rotdisk-sim is missing and cannot be built"
 
     def ns(self, profile, ranges):
         """The time in ns for the disk of this profile."""
         text = "".join(f"{lba}\t{end - lba}\n" for lba, end in ranges)
         key = (profile, text)
         if key not in self.known:
-            done = call([self.program, "floor", profile], text)
-            if done is None or done.returncode or not done.stdout.strip().isdigit():
-                why = last_line(done.stderr) if done else "it is gone"
-                raise ReportError(f"no floor for {profile}: {why}")
+            done = subprocess.run([self.program, "floor", profile], input=text, text=True,
+                                  capture_output=True, check=False)
+            if done.returncode or not done.stdout.strip().isdigit():
+                raise ReportError(f"no floor for {profile}: {printable(done.stderr.strip())[-300:]}")
             self.known[key] = int(done.stdout)
         return self.known[key]

@@ -1,86 +1,68 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The format html: one page that needs nothing else."""
+"""The format html: one page that needs nothing else, for any width and without colours."""
 
 import html
-import re
 
-from bench_report.picture import INK, MOVED, as_svg
-from bench_report.tables import WORDS, cell_text, gap_table, report
+from bench_report.picture import HEIGHT, LEGEND_WIDTH, WIDTH, frame, legend, panels
+from bench_report.tables import WORDS, report
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1f2328; --quiet: #59636e; --line: #d1d9e0; --bar: #0072b2;
-  --page: #ffffff; --better: #116329; --worse: #a40e26; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --quiet: #9198a1; --line: #3d444d;
-  --bar: #56b4e9; --page: #0d1117; --better: #56d364; --worse: #ff7b72; } }
-body { margin: 2rem auto; max-width: 96rem; padding: 0 1rem; background: var(--page);
-  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 0; }
-dt, p.note { color: var(--quiet); } dd { margin: 0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } .word { text-align: left; }
-.better { color: var(--better); } .worse { color: var(--worse); }
-.bar { width: 14rem; text-align: left; } .bar i { display: block; height: .8rem; background: var(--bar); }
-figure { margin: 0; } svg { max-width: 100%; height: auto; }
+:root { color-scheme: light dark; }
+body { font: 16px/1.45 sans-serif; max-width: 70em; margin: 1em auto; padding: 0 .8em; }
+h1 { font-size: 1.25em; }
+h2 { font-size: 1.05em; margin: 1.6em 0 .3em; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21em), 1fr)); }
+.legend { max-width: 36em; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th, td { padding: .15em .6em; text-align: right; border-bottom: 1px solid #8885; }
+th.word, td.word { text-align: left; }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .1em .8em; font-size: .9em; }
+dt { font-weight: bold; }
+dd { margin: 0; overflow-wrap: anywhere; }
 """
 
 
-def classes(style, heading):
-    """The attribute of a cell of this style in the column with this heading."""
-    names = " ".join(filter(None, [style, "word" if heading in WORDS else None]))
-    return f' class="{names}"' if names else ""
-
-
-def html_cell(cell, heading):
-    """One td."""
-    text = cell_text(cell)
-    style = None if isinstance(cell, str) else cell[1]
-    if style == "bar":
-        return f'<td class="bar"><i style="width: {len(text) * 5}%"></i></td>'
-    return f"<td{classes(style, heading)}>{html.escape(text)}</td>"
+def definitions(pairs):
+    """A list of titles and what they mean."""
+    return ["<dl>", *(f"<dt>{html.escape(title)}</dt><dd>{html.escape(text)}</dd>"
+                      for title, text in pairs), "</dl>"]
 
 
 def html_table(table):
-    """A table under its title."""
+    """A table that is scrolled by itself where the screen is narrow."""
     title, headings, rows = table
-    lines = [f"<h2>{html.escape(title)}</h2>", '<div class="wide"><table>', "<tr>" + "".join(
-        f'<th scope="col"{classes(None, h)}>{html.escape(h)}</th>' for h in headings) + "</tr>"]
-    lines += ["<tr>" + "".join(map(html_cell, row, headings)) + "</tr>" for row in rows]
+    words = ("run", "send", "variant", "class")
+    lines = [f"<h2>{html.escape(title)}</h2>", '<div class="table"><table>']
+    for name, row in [("th", headings)] + [("td", row) for row in rows]:
+        lines.append("<tr>" + "".join(
+            f"<{name}{' class=word' if heading in words else ''}>{html.escape(cell)}</{name}>"
+            for cell, heading in zip(row, headings)) + "</tr>")
     return lines + ["</table></div>"]
 
 
-def inline_svg(svg):
-    """An SVG as part of a page: no prolog, no background, the page's colours."""
-    svg = svg[svg.index("<svg"):]
-    svg = re.sub(r"(<rect [^>]*fill=['\"])#ffffff(['\"])", r"\1none\2", svg, count=1)
-    for colour, name in ((INK, "quiet"), (MOVED, "bar")):
-        red, green, blue = (int(colour[i:i + 2], 16) for i in (1, 3, 5))
-        svg = re.sub(rf"rgb\( *{red}, *{green}, *{blue}\)", f"var(--{name})", svg)
-    return svg
-
-
 def as_html(runs, rows):
-    """One page that needs nothing else."""
-    headers, tables, notes = report(runs, rows)
-    gaps = [] if len(runs) == 1 else [
-        (f"{run.name}: {table[0]}",) + table[1:] for run, table in
-        ((run, gap_table([r for r in rows if r["run"] == run.name])) for run in runs) if table]
-    title = "btrfs send: " + ", ".join(run.name for run in runs)
-    lines = ["<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8"/>',
-             '<meta name="viewport" content="width=device-width"/>',
-             f"<title>{html.escape(title)}</title>", f"<style>{STYLE}</style>", "</head>", "<body>",
-             f"<h1>{html.escape(title)}</h1>"]
-    for header in headers:
-        lines.append("<dl>")
-        lines += [f"<dt>{html.escape(name)}</dt><dd>{html.escape(joint.join(phrases))}</dd>"
-                  for name, phrases, joint in header]
-        lines.append("</dl>")
-    lines += html_table(tables[0])
-    lines += ["<h2>the head of the disk</h2>", "<figure>", inline_svg(as_svg(runs, rows)), "</figure>"]
-    for table in tables[1:] + gaps:
+    """The page: first what was found, then the picture, the numbers, and what the words mean."""
+    sentences, headers, tables, notes = report(runs, rows)
+    lines = ["<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
+             '<meta name="viewport" content="width=device-width, initial-scale=1">',
+             '<link rel="icon" href="data:,">',
+             f"<title>btrfs send: {html.escape(', '.join(run.name for run in runs))}</title>",
+             f"<style>{STYLE}</style>", "</head>", "<body>"]
+    lines += [f"<h1>{html.escape(sentence)}</h1>" for sentence in sentences]
+    lines += [f"<p>{html.escape(note)}</p>" for note in notes]
+    lines += ["<h2>where the head of the disk was</h2>",
+              "<p>Each stroke is a command of the disk: how far up, where on the disk; how long, the time it "
+              "took. Scattered strokes are seeks; a smooth line is what a disk is good at.</p>",
+              '<div class="legend">', frame(legend(), LEGEND_WIDTH, 24), "</div>"]
+    for bodies in panels(runs, rows).values():
+        lines += ['<div class="pictures">', *(frame(body, WIDTH, HEIGHT) for body in bodies), "</div>"]
+    for table in tables:
         lines += html_table(table)
-    lines += [f'<p class="note">{html.escape(note)}</p>' for note in notes]
+    used = {cell for _, headings, cells in tables for row in [headings, *cells] for cell in row}
+    known = [(word, text) for word, text in WORDS
+             if any(part in cell for cell in used for part in [word.split(",")[0].rstrip()])]
+    lines += ["<h2>what the words mean</h2>", *definitions(known), "<h2>what was measured</h2>"]
+    for header in headers:
+        lines += definitions((title, ", ".join(phrases)) for title, phrases in header)
     return "\n".join(lines + ["</body>", "</html>"]) + "\n"

@@ -21,80 +21,51 @@ class InputError(ReportError):
     status = 2
 
 
+def printable(text):
+    """Without what a terminal would take for commands."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "?", str(text))
+
+
 class Run:
     """The folder of one run, read and checked."""
 
     def __init__(self, argument):
         self.path = find_run(argument)
         self.name = printable(os.path.basename(os.path.realpath(self.path)))
-        self.env = self.read_env()
+        self.env = read_json(read_text(self.file("env.json")), self.file("env.json"))
+        variants, count = self.env.get("variants"), self.env.get("samples")
         # What a ns of the machine stands for: its clock takes one for each instruction.
-        self.scale = self.env.get("instruction_ns")
-        if self.scale is None:
-            self.scale = 1
-        elif not is_number(self.scale) or self.scale <= 0:
-            raise InputError(f"{self.file('env.json')}: instruction_ns is not a number above 0, "
-                             "the run is damaged")
+        self.scale = self.env.get("instruction_ns") or 1
+        if not isinstance(variants, list) or not is_count(count) or not is_number(self.scale):
+            raise InputError(f"{self.file('env.json')}: the variants or the number of samples are "
+                             "missing, the run is damaged")
         self.samples = self.read_samples()
-        self.variants = list(dict.fromkeys(s["variant"] for s in self.samples))
-        self.check_complete()
-        self.baseline = "off" if "off" in self.variants else self.variants[0]
-        self.nodesize = lookup(self.env, "parameters", "nodesize")
-        if not is_count(self.nodesize) or self.nodesize < 1:
-            self.nodesize = 16384  # the default of mkfs.btrfs
+        self.variants = list(dict.fromkeys(sample["variant"] for sample in self.samples))
+        wanted = len(variants) * count * len({sample["send"] for sample in self.samples})
+        if not wanted or len(self.samples) != wanted:
+            raise InputError(f"{self.file('samples.jsonl')} has {len(self.samples)} samples, not "
+                             f"{wanted}: the run is damaged")
+        self.base = "stock" if "stock" in self.variants else self.variants[0]
 
     def file(self, name):
         """The path of a file of this run."""
         return os.path.join(self.path, name)
 
-    def read_env(self):
-        """What was measured, see send_bench/environment.py."""
-        path = self.file("env.json")
-        env = parse_json(read_text(path), path)
-        if not isinstance(env, dict):
-            raise InputError(f"{path}: not a JSON object, the run is damaged")
-        return env
-
     def read_samples(self):
         """The timed sends, in the order they were made."""
-        path = self.file("samples.jsonl")
-        samples = []
+        path, samples = self.file("samples.jsonl"), []
         for number, line in enumerate(read_text(path).splitlines(), 1):
-            if line.strip():
-                where = f"{path} line {number}"
-                sample = check_sample(parse_json(line, where), where)
-                samples.append({key: round(value * self.scale) if key.endswith("_ns") and value
-                                else value for key, value in sample.items()})
-        if not samples:
-            raise InputError(f"{path}: no samples, the run was not finished")
+            where = f"{path} line {number}"
+            sample = check_sample(read_json(line, where), where)
+            samples.append(scaled(sample, self.scale))
+            for trace in filter(None, (sample["trace"], lookup(sample, "receiving", "trace"))):
+                if not os.path.isfile(self.file(trace)):
+                    raise InputError(f"{self.file(trace)} is missing, the run is damaged")
         return samples
 
     def of(self, send, variant):
         """The samples of one row."""
         return [s for s in self.samples if s["send"] == send and s["variant"] == variant]
-
-    def check_complete(self):
-        """Every variant asked for has every sample of every send, with its trace."""
-        variants = self.env.get("variants")
-        count = self.env.get("samples")
-        if not isinstance(variants, list) or not all(isinstance(v, str) for v in variants):
-            raise InputError(f"{self.file('env.json')}: no list of variants, the run is damaged")
-        if not is_count(count):
-            raise InputError(f"{self.file('env.json')}: no number of samples, the run is damaged")
-        sends = [send for send in SENDS if any(s["send"] == send for s in self.samples)]
-        for send in sends:
-            for variant in dict.fromkeys(variants + self.variants):
-                found = sorted(s["sample"] for s in self.of(send, variant))
-                if found != list(range(1, count + 1)):
-                    raise InputError(
-                        f"{self.file('samples.jsonl')}: the {send} send of the variant "
-                        f"{printable(variant)} has {len(found)} samples, not {count} numbered "
-                        f"from 1: the run is damaged")
-
-        for sample in self.samples:
-            for trace in filter(None, (sample["trace"], lookup(sample, "receiving", "trace"))):
-                if not os.path.isfile(self.file(trace)):
-                    raise InputError(f"{self.file(trace)} is missing, the run is damaged")
 
     def check_streams(self):
         """Each send must have sent the same bytes, whatever the variant."""
@@ -107,6 +78,15 @@ class Run:
                     f"{describe_stream(other)}, {describe_stream(sample)}")
 
 
+def scaled(value, factor, is_time=False):
+    """A sample with all its times (keys in _ns) by this factor."""
+    if isinstance(value, dict):
+        return {key: scaled(one, factor, key.endswith("_ns")) for key, one in value.items()}
+    if isinstance(value, list):
+        return [scaled(one, factor, is_time) for one in value]
+    return round(value * factor) if is_time and value else value
+
+
 def describe_stream(sample):
     """Which sample sent what."""
     return f"variant {sample['variant']} sample {sample['sample']} sent {sample['stream_sha256']}"
@@ -114,15 +94,12 @@ def describe_stream(sample):
 
 def find_run(argument):
     """The folder that RUN on the command line means."""
-    if argument is None:
-        path = os.path.join(TOP, "results", "latest")
-        if not os.path.isdir(path):
-            raise InputError("there is no results/latest, run scripts/send-bench.sh or name a run")
-        return path
-    for path in (argument, os.path.join(TOP, "results", argument)):
-        if argument and os.path.isdir(path):
+    for path in ([os.path.join(TOP, "results", "latest")] if argument is None else
+                 [argument, os.path.join(TOP, "results", argument)] if argument else []):
+        if "\0" not in path and os.path.isdir(path):
             return path
-    raise InputError(f"no run '{printable(argument)[:200]}': name a folder, or a run in results/")
+    raise InputError(f"no run '{printable(argument or 'results/latest')[:200]}': name a folder, or "
+                     "a run in results/")
 
 
 def read_text(path):
@@ -136,15 +113,15 @@ def read_text(path):
         raise InputError(f"{path}: not text, the run is damaged") from None
 
 
-def parse_json(text, where):
-    """JSON, which has no NaN and no Infinity."""
-    def refuse(word):
-        raise ValueError(word)
-
+def read_json(text, where):
+    """An object of JSON."""
     try:
-        return json.loads(text, parse_constant=refuse)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError(f"{where}: not JSON, the run is damaged") from None
+        value = None
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: not a JSON object, the run is damaged")
+    return value
 
 
 def is_count(value):
@@ -153,57 +130,34 @@ def is_count(value):
 
 
 def is_number(value):
-    """Any number; true is none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Any number above 0; true is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def lookup(value, *keys):
+    """value[key][key]..., or None where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def check_sample(sample, where):
-    """One line of samples.jsonl holds what it must."""
-    def must(key, good, what):
-        if key not in sample or not good(sample[key]):
-            has = f"not {json.dumps(sample[key])}" if key in sample else "and is missing"
-            raise InputError(f"{where}: {key} must be {what}, {has}: the run is damaged")
-
-    def may(key, good, what):
-        sample.setdefault(key, None)  # some are there in some runs only
-        must(key, lambda v: v is None or good(v), what + " or null")
-
-    if not isinstance(sample, dict):
-        raise InputError(f"{where}: not a JSON object, the run is damaged")
-    must("variant", lambda v: isinstance(v, str) and re.fullmatch(r"[\w.+-]+", v), "a word")
-    must("send", lambda v: v in SENDS, "full or incremental")
-    must("sample", lambda v: is_count(v) and v > 0, "a number above 0")
-    must("elapsed_ns", lambda v: is_count(v) and v > 0, "a number above 0")
-    must("stream_sha256", lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v),
-         "64 hexadecimal digits")
-    for key in ("requests", "sectors", "stream_bytes"):
-        must(key, is_count, "a number")
-    for key in ("first_byte_ns", "hits", "seek_ns", "rotation_ns", "transfer_ns", "user_ns",
-                "system_ns", "sync_ns"):
-        may(key, is_count, "a number")
-    may("trace", lambda v: isinstance(v, str), "the name of a file")
-    may("receiving", is_receiving, "reads and writes of a disk, with a trace or null,")
-    may("beside", lambda v: isinstance(v, dict) and isinstance(v.get("kind"), str) and
-        is_count(v.get("operations")) and
-        all(is_count(v[key]) or v[key] is None for key in v if key != "kind"),
-        "a kind, operations and times,")
+    """One line of samples.jsonl holds what it must; what is not there in each run is None."""
+    texts = {"variant": r"[\w.+-]+", "send": "full|incremental", "stream_sha256": "[0-9a-f]{64}"}
+    counts = ("sample", "elapsed_ns", "stream_bytes", "requests", "sectors")
+    maybe = ("first_byte_ns", "hits", "seek_ns", "rotation_ns", "transfer_ns", "user_ns",
+             "system_ns", "sync_ns")
+    bad = [key for key, form in texts.items() if not re.fullmatch(form, str(sample.get(key)))]
+    bad += [key for key in counts if not is_count(sample.get(key))]
+    bad += [key for key in maybe if not (sample.setdefault(key) is None or is_count(sample[key]))]
+    bad += [] if sample.setdefault("trace") is None or isinstance(sample["trace"], str) else ["trace"]
+    bad += [] if sample.get("elapsed_ns") else ["elapsed_ns"]
+    for key in ("receiving", "beside", "busy", "program"):
+        if not isinstance(sample.setdefault(key), (dict, type(None))):
+            bad.append(key)
+    for kind in ("reads", "writes") if sample["receiving"] else ():
+        if not is_count(lookup(sample["receiving"], kind, "sectors")):
+            bad.append("receiving")
+    if bad:
+        raise InputError(f"{where}: no {bad[0]} that can be meant, the run is damaged")
     return sample
-
-
-def is_receiving(value):
-    """What the receiving disk did, see receiving_json of tools/bench/guest-sends.sh."""
-    return (isinstance(value, dict) and isinstance(value.get("trace"), (str, type(None))) and
-            all(is_count(lookup(value, kind, key)) for kind in ("reads", "writes")
-                for key in ("requests", "sectors", "seek_ns", "rotation_ns", "transfer_ns")))
-
-
-def lookup(env, *keys):
-    """A value inside nested objects, or None."""
-    for key in keys:
-        env = env.get(key) if isinstance(env, dict) else None
-    return env
-
-
-def printable(value):
-    """Text that cannot upset a terminal or a table."""
-    return "".join(c if c.isprintable() else "?" for c in str(value))

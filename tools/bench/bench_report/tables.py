@@ -1,243 +1,256 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is shown of the rows: headers, tables and notes.
+"""What is shown of the rows, for the formats table and html: a sentence, headers, tables, notes.
 
-A table is (title, headings, rows of cells); a cell is a text or (text, style).
+A table is (title, headings, rows of cells); all cells are texts.
 """
 
-from bench_report.header import describe, differences
-from bench_report.numbers import (change, count, mebibytes, milliseconds, millions, percent,
-                                  seconds, size, times)
-from bench_report.rows import find_row, ratio
-from bench_report.runs import SENDS
-from bench_report.traces import GAP_FAR, GAP_NEAR, gap_summary
+from bench_report.rows import ratio
+from bench_report.runs import SENDS, is_number, lookup, printable
 
-# Headings of columns of words, which begin at the left; those of numbers end at the right.
-WORDS = ("send", "variant", "class", "")
-
-
-def make_table(title, columns, lines):
-    """A table of lines, each with a send, a variant and more keys; None if there are none. A
-    column is its heading, how its value is shown, and the keys of what is shown."""
-    cells = [[line["send"], line["variant"]] +
-             [form(*map(line.get, keys)) for _, form, *keys in columns] for line in lines]
-    headings = ["send", "variant"] + [heading for heading, *_ in columns]
-    return (title, headings, cells) if cells else None
-
-
-def line_of(row, facts):
-    """A line of a table, of facts about a row."""
-    return {"send": row["send"], "variant": row["variant"], **facts}
-
-
-def share(part, whole):
-    """A part in per cent of the whole."""
-    return percent(ratio(part, whole))
-
-
-def time_table(rows):
-    """How long it took."""
-    columns = [("n", count, "n"), ("median s", seconds, "elapsed_ns"),
-               ("min s", seconds, "elapsed_min_ns"), ("max s", seconds, "elapsed_max_ns")]
-    if any(row["sync_ns"] is not None for row in rows):
-        columns += [("of it sync s", seconds, "sync_ns")]
-    if any(row["user_ns"] is not None for row in rows):
-        columns += [("user s", seconds, "user_ns"), ("system s", seconds, "system_ns")]
-    columns += [(f"vs {rows[0]['baseline']}", change, "delta_to_baseline", "overlaps_baseline"),
-                ("/stock", times, "ratio_to_stock", "overlaps_stock"),
-                ("floor s", seconds, "floor_ns"), ("/floor", times, "ratio_to_floor"),
-                ("first byte s", seconds, "first_byte_ns")]
-    return make_table("elapsed time", columns, rows)
+# The variants in words, of which the first that was measured is in the sentence.
+VARIANTS = {
+    "program": "with the program sendahead instead of plain btrfs on the untouched kernel",
+    "together": "with the program sendahead on the patched kernel",
+    "patched": "with the patched kernel instead of the untouched one",
+    "program-send": "with the program sendahead at the sending end",
+    "program-receive": "with the program sendahead at the receiving end",
+    "searches": "with the patches of the series searches",
+    "generation": "with the readahead that Linux has had since 5.13",
+    "off": "with the patched kernel, its readahead switched off",
+    "stock": "plain btrfs on the untouched kernel"}
+WORDS = (
+    ("full", "a whole snapshot is sent"),
+    ("incremental", "what has changed between two snapshots is sent"),
+    *VARIANTS.items(),
+    ("median, min, max", "of the elapsed times of all samples, in seconds"),
+    ("/stock", "the median, divided by that of plain btrfs: below 1 is faster; ~ is no difference, as "
+     "the samples overlap"),
+    ("floor", "the time in which the model of the same disk reads each of these blocks once, in the "
+     "order of the disk: nobody can be faster"),
+    ("buffer hits", "requests that the drive served from its own memory"),
+    ("seek, rotation, transfer", "what the disk did while it served requests: it moved its head, "
+     "waited for the platter, read"),
+    ("busy", "the share of the elapsed time in which a disk or processor had something to do"),
+    ("sync", "the end of the elapsed time, in which the receiving disk wrote what was still in memory"))
 
 
-def disk_table(rows):
-    """What the disk did meanwhile."""
-    return make_table("what the disk did", [
-        ("requests", count, "requests"), ("MiB", mebibytes, "bytes"),
-        ("distinct MiB", mebibytes, "distinct_bytes"),
-        ("ms/request", milliseconds, "elapsed_per_request_ns"), ("buffer hits", count, "hits"),
-        ("seek", percent, "seek_share"), ("rotation", percent, "rotation_share"),
-        ("transfer", percent, "transfer_share"), ("busy", percent, "busy_share")], rows)
+def shown(form):
+    """A function that shows a number in this form; none is a dash."""
+    return lambda value: "-" if value is None else form(value)
 
 
-def receiving_table(rows):
-    """What the disk did that the stream was received on; None if there was none."""
-    return make_table("what the receiving disk did", [
-        ("reads", count, "reads"), ("MiB", mebibytes, "reads_bytes"),
-        ("distinct MiB", mebibytes, "distinct_bytes"), ("reading s", seconds, "reads_busy_ns"),
-        ("reading", share, "reads_busy_ns", "elapsed_ns"), ("floor s", seconds, "floor_ns"),
-        ("/floor", lambda busy, floor: times(ratio(busy, floor)), "reads_busy_ns", "floor_ns"),
-        ("writes, flushes", count, "writes"), ("MiB", mebibytes, "writes_bytes")],
-        [line_of(row, {"elapsed_ns": row["elapsed_ns"], **row["receiving"]})
-         for row in rows if row["receiving"]])
+seconds = shown(lambda ns: f"{ns / 1e9:.{3 if ns < 100e9 else 1}f}")
+milliseconds = shown(lambda ns: f"{ns / 1e6:.2f}")
+mebibytes = shown(lambda nbytes: f"{nbytes / 2 ** 20:,.1f}")
+count = shown(lambda whole: f"{whole:,}")
+percent = shown(lambda share: f"{share * 100:.0f} %")
+times = shown(lambda value: f"{value:.2f}")
 
 
-def beside_table(rows):
-    """What somebody else at the disk waited for; None if there was nobody."""
-    lines = [line_of(row, row["beside"]) for row in rows if row.get("beside")]
-    kind = lines[0]["kind"] if lines else None
-    columns = [("n", count, "operations")]
-    columns += [(f"{key} ms", milliseconds, f"{key}_ns")
-                for key in ("mean", "p50", "p90", "p99", "max")]
-    return make_table(f"the {kind} beside it", columns, lines)
+def number(value, form):
+    """A number from env.json, which may lack it."""
+    return format(value, form) if is_number(value) else "-"
 
 
-def class_lines(row, classes, sums):
-    """The lines of a row by class, with the sums of these keys as all_KEY."""
-    sums = {f"all_{key}": sum(entry.get(key, 0) for entry in classes.values()) for key in sums}
-    return [line_of(row, {"class": name, **entry, **sums}) for name, entry in classes.items()]
+def describe_disk(env):
+    """What disk this was."""
+    device = lookup(env, "device", "name") or "-"
+    if env.get("profile"):
+        return f"simulated {env['profile']}"
+    kind = {True: ", rotational", False: ", not rotational"}.get(lookup(env, "device", "rotational"), "")
+    nbytes = lookup(env, "device", "size_bytes")
+    return f"real disk {device}" + (f", {nbytes / 1e9:,.0f} GB" if is_number(nbytes) else "") + kind
 
 
-def class_table(rows):
-    """What was read and executed, by class; None where that was not asked for."""
-    lines = [line for row in rows
-             for line in class_lines(row, row.get("classes") or {}, ("disk_ns", "instructions"))]
-    title = "what was read"
-    columns = [("class", str, "class"), ("reads", count, "reads"), ("MiB", mebibytes, "bytes"),
-               ("disk s", seconds, "disk_ns"), ("of disk", share, "disk_ns", "all_disk_ns")]
-    if any("instructions" in line for line in lines):
-        title += " and executed"
-        columns += [("calls", count, "calls"), ("M instructions", millions, "instructions"),
-                    ("of these", share, "instructions", "all_instructions")]
-    return make_table(title, columns, lines)
+def describe_fio(env):
+    """What fio says this disk does, if it was asked."""
+    if not env.get("fio"):
+        return []
+    parts = ["{} IOPS and {} ms at depth {}".format(
+        number(lookup(env, "fio", f"randread_qd{depth}", "iops"), ",.1f"),
+        number((lookup(env, "fio", f"randread_qd{depth}", "mean_latency_ns") or 0) / 1e6, ".2f"), depth)
+        for depth in (1, 32)]
+    rate = lookup(env, "fio", "seqread", "bytes_per_second") or 0
+    return ["random 16 KiB reads " + parts[0], parts[1], f"sequential {number(rate / 1e6, ',.1f')} MB/s"]
 
 
-def receiving_class_table(rows):
-    """What the receiving disk read and wrote, by class; None where that was not asked for."""
-    return make_table("what the receiving disk read and wrote", [
-        ("class", str, "class"), ("reads", count, "reads"), ("MiB", mebibytes, "reads_bytes"),
-        ("disk s", seconds, "reads_busy_ns"),
-        ("of disk", share, "reads_busy_ns", "all_reads_busy_ns"), ("writes", count, "writes"),
-        ("MiB", mebibytes, "writes_bytes")],
-        [line for row in rows for line in
-         class_lines(row, (row["receiving"] or {}).get("classes") or {}, ("reads_busy_ns",))])
+def describe_kernel(env):
+    """Kernel release of each build, and the clock."""
+    releases = {}
+    for name, kernel in (env.get("kernels") or {}).items():
+        releases.setdefault(str(lookup(kernel, "release")), []).append(name)
+    clock = [f"{env['processors']} processors", "real time"] if env.get("processors") else []
+    if is_number(env.get("instruction_ns")):
+        clock = [f"clock: disk and processor, {env['instruction_ns']:g} ns an instruction"]
+    return ["; ".join(f"{release} ({', '.join(sorted(names, key=lambda name: name != 'stock'))})"
+                      for release, names in releases.items()),
+            f"source {env.get('source') or 'not known'}", f"lane {env.get('lane', '-')}",
+            *clock, f"btrfs-progs {env.get('btrfs_progs', '-')}"]
 
 
-def class_tables(runs, rows):
-    """Both for each of several runs."""
-    for run in runs:
-        own = [row for row in rows if row["run"] == run.name]
-        for table in filter(None, (class_table(own), receiving_class_table(own))):
-            yield (f"{run.name}: {table[0]}",) + table[1:]
+def describe_tree(env, snap):
+    """Blocks of a snapshot's tree, and the published ones beside it."""
+    tree = lookup(env, "trees", snap)
+    text = [f"{snap} {number(lookup(tree, 'blocks'), ',')} blocks, "
+            f"{number(lookup(tree, 'levels'), '')} levels"]
+    lines, printed = lookup(env, "published", snap), lookup(tree, "printed")
+    if is_number(lines) and is_number(printed):
+        text.append(f"published {round(lines / 2):,} blocks: {(printed - lines) / lines * 100:+.1f} %")
+    return text
 
 
-def gap_rows(rows):
-    """For each send the row that read no more than it needed: off, or the least."""
-    chosen = []
-    for send in SENDS:
-        known = [r for r in rows if r["send"] == send and r["gap_histogram"]]
-        if known:
-            chosen.append(min(known, key=lambda r: (r["variant"] != "off", r["distinct_bytes"])))
-    return chosen
+def describe(run):
+    """The header of a run: pairs of a title and a list of phrases."""
+    env = run.env
+    parameters = env.get("parameters") or {}
+    send = [f"to {env.get('to', '-')}" + (f" on a simulated {env['receive_profile']}"
+                                          if env.get("receive_profile") else "")]
+    send += [f"aged by {env['receive_rounds']} rounds"] if env.get("receive_rounds") else []
+    send += [f"{key} {env[key]}" for key in ("buffer", "rate") if env.get(key)]
+    send += [f"latency {env['latency_ns'] / 1e6:g} ms"] if env.get("latency_ns") else []
+    send += ["everything in memory"] if env.get("cached") else []
+    send += ["without data" if env.get("no_data") else "with data"]
+    send += ["compressed data as it is"] if env.get("compressed_data") else []
+    send += [f"{env.get('samples')} sample{'' if env.get('samples') == 1 else 's'} each"]
+    send += [f"memory {env['memory']}"] if env.get("memory") else []
+    code = [f"commit {str(env.get('commit') or 'not known')[:12]}" +
+            (" and uncommitted changes" if env.get("dirty") else "")]
+    code += [f"series {str(env['series_sha256'])[:12]}"] if env.get("series_sha256") else []
+    header = [("run", [run.name, str(env.get("date", "-"))]), ("kernel", describe_kernel(env)),
+              ("disk", [describe_disk(env)] + describe_fio(env)),
+              ("workload", [f"{env.get('workload', '-')}: " + " ".join(
+                  f"{key}={value}" for key, value in parameters.items() if key != "generator")]),
+              ("send", send), ("tree", describe_tree(env, "snap1") + describe_tree(env, "snap2")),
+              ("code", code)]
+    header += [("skipped", [str(reason)]) for reason in env.get("skipped") or []]
+    header += [("command", [str(env["command"])])] if env.get("command") else []
+    return [(title, [printable(phrase) for phrase in phrases]) for title, phrases in header]
 
 
-def gap_table(rows):
-    """Gaps between the blocks needed, in the order of the disk; None without a trace."""
-    chosen = gap_rows(rows)
-    if not chosen:
-        return None
-    counts = [{b["from_bytes"]: b["count"] for b in row["gap_histogram"]} for row in chosen]
-    used = sorted(set().union(*counts))
-    buckets = [0] if 0 in used else []
-    low = max(1, min((u for u in used if u), default=1))
-    while low <= used[-1]:
-        buckets.append(low)
-        low *= 2
-    headings = ["gap from"]
-    for row in chosen:
-        headings += [row["send"], ""]
-    cells = []
-    for bucket in buckets:
-        line = [size(bucket)]
-        for column in counts:
-            value = column.get(bucket, 0)
-            length = -(-value * 20 // max(column.values()))
-            line += [count(value), ("#" * length, "bar")]
-        cells.append(line)
-    names = " and ".join(dict.fromkeys(row["variant"] for row in chosen))
-    return (f"gaps between the blocks needed, in the order of the disk (as read by {names})",
-            headings, cells)
+def compared(run, rows):
+    """What the sentence is about: the variant, and (row, row of the base) of each send."""
+    mine = [row for row in rows if row["run"] == run.name]
+    variants = [v for v in VARIANTS if v in run.variants and v != run.base] or [run.base]
+    pairs = [[row for row in mine if (row["send"], row["variant"]) == (send, variant)]
+             for send in SENDS for variant in (variants[0], run.base)]
+    return variants[0], [(a[0], b[0]) for a, b in zip(pairs[::2], pairs[1::2]) if a and b]
 
 
-def gap_notes(rows):
-    """How much of each send lies close enough for sorting to pay."""
-    notes = []
-    for row in gap_rows(rows):
-        near, far = gap_summary(row["gap_histogram"])
-        notes.append(f"{row['send']}: {near * 100:.1f} % of the gaps below {size(GAP_NEAR)}, "
-                     f"{far * 100:.1f} % of {size(GAP_FAR)} and more")
-    return notes
+def short(row):
+    """The elapsed time with two or three digits."""
+    value = row["elapsed_ns"] / 1e9
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
-def floor_notes(rows):
-    """Why a floor is missing."""
+def sentence(run, rows):
+    """In one sentence what was measured."""
+    variant, pairs = compared(run, rows)
+    parts = []
+    for row, base in pairs:
+        share = row["ratio_to_stock"]
+        if row is base:
+            parts.append(f"{row['send']}: {short(row)} s")
+            continue
+        said = "no difference" if row["overlaps_stock"] or abs(share - 1) < 0.02 else \
+            f"{1 / share:.1f} times as fast" if share < 1 else f"{share:.2f} times as long"
+        parts.append(f"{row['send']}: {short(base)} s -> {short(row)} s, {said}")
+    pipe = "btrfs send" + (" | btrfs receive" if run.env.get("to") == "receive" else "")
+    return printable(
+        f"{pipe} of {number(lookup(run.env, 'parameters', 'files'), ',')} files "
+        f"({run.env.get('workload', '-')}) on a {describe_disk(run.env)}, "
+        f"{VARIANTS.get(variant, variant)}: {'; '.join(parts)}.")
+
+
+def warnings(run, rows):
+    """What makes the numbers of a run doubtful."""
+    busy = run.env.get("others_busy")
+    if is_number(busy) and busy > 0.2:
+        yield (f"warning: other programs took {percent(busy)} of this machine's processors before the "
+               "first send: all times are too long; run it again on an idle machine")
+    for row in rows:
+        if row["run"] == run.name and row["elapsed_max_ns"] > 1.2 * row["elapsed_min_ns"]:
+            yield (f"warning: the samples of the {row['send']} send, {row['variant']}, differ: "
+                   f"{seconds(row['elapsed_min_ns'])} to {seconds(row['elapsed_max_ns'])} s; run it "
+                   "again on an idle machine, or with more --samples")
+
+
+def make_table(title, columns, rows):
+    """A table of rows: a column is its heading, how a value is shown, and its key. Columns of
+    which nothing is known are left out; None if there are no rows."""
+    columns = [column for column in columns if any(row.get(column[2]) is not None for row in rows)]
+    first = ["run"] if len({row["run"] for row in rows}) > 1 else []
+    first += ["send", "variant"]
+    cells = [[row[key] for key in first] + [form(row.get(key)) for _, form, key in columns]
+             for row in rows]
+    return (title, first + [heading for heading, *_ in columns], cells)
+
+
+def class_rows(rows):
+    """A row a class, where that was asked for."""
+    for row in rows:
+        for name, entry in (row.get("classes") or {}).items():
+            whole = sum(one["disk_ns"] for one in row["classes"].values())
+            yield {**row, **entry, "class": name, "share": ratio(entry["disk_ns"], whole)}
+
+
+def pipe_rows(rows):
+    """What was busy in a pipe of two disks."""
+    for row in rows:
+        if row["receiving"]:
+            busy = dict(zip(("source", "target"), row["disks_busy"]))
+            cpus = {f"cpu{index}": share for index, share in enumerate(row["processors_busy"])}
+            yield {**row, **busy, **cpus}
+
+
+def report(runs, rows):
+    """Sentences, headers, tables and notes."""
+    for row in rows:
+        row["per_request_ns"] = ratio(row["elapsed_ns"], row["requests"])
+        row["of_stock"] = None if row["ratio_to_stock"] is None else \
+            "~" if row["overlaps_stock"] else times(row["ratio_to_stock"])
+        if any(run.env.get("cached") and run.scale and run.name == row["run"] and
+               run.env.get("clock") == "all" for run in runs):
+            row["instructions"] = row["elapsed_ns"] / next(
+                run.scale for run in runs if run.name == row["run"])
+    pipes = list(pipe_rows(rows))
+    beside = [{**row, **row["beside"]} for row in rows if row["beside"]]
+    tables = [
+        make_table("elapsed time", [
+            ("n", count, "n"), ("median s", seconds, "elapsed_ns"),
+            ("min s", seconds, "elapsed_min_ns"), ("max s", seconds, "elapsed_max_ns"),
+            (f"/{runs[0].base}", str, "of_stock"), ("sync s", seconds, "sync_ns"),
+            ("user s", seconds, "user_ns"), ("system s", seconds, "system_ns"),
+            ("floor s", seconds, "floor_ns"), ("/floor", times, "ratio_to_floor"),
+            ("first byte s", seconds, "first_byte_ns"),
+            ("M instructions", shown(lambda n: f"{n / 1e6:,.1f}"), "instructions")], rows),
+        make_table("what the disk did", [
+            ("requests", count, "requests"), ("MiB", mebibytes, "bytes"),
+            ("distinct MiB", mebibytes, "distinct_bytes"),
+            ("ms/request", milliseconds, "per_request_ns"), ("buffer hits", count, "hits"),
+            ("seek", percent, "seek_share"), ("rotation", percent, "rotation_share"),
+            ("transfer", percent, "transfer_share"), ("busy", percent, "busy_share")], rows),
+        make_table("what the receiving disk did", [
+            ("reads", count, "reads"), ("MiB read", mebibytes, "reads_bytes"),
+            ("distinct MiB", mebibytes, "distinct_bytes"), ("reading s", seconds, "reads_busy_ns"),
+            ("floor s", seconds, "floor_ns"), ("writes, flushes", count, "writes"),
+            ("MiB written", mebibytes, "writes_bytes")],
+            [{**row, **row["receiving"]} for row in pipes]),
+        make_table("share of the time in which each was busy", [
+            ("source disk", percent, "source"), ("target disk", percent, "target")] + [
+            (f"processor {index + 1}", percent, f"cpu{index}") for index in range(64)], pipes),
+        make_table(f"the {beside[0]['kind'] if beside else ''} beside it", [
+            ("n", count, "operations")] + [
+            (f"{key} ms", milliseconds, f"{key}_ns") for key in ("mean", "p50", "p90", "p99", "max")],
+            beside),
+        make_table("what was read", [
+            ("class", str, "class"), ("reads", count, "reads"), ("MiB", mebibytes, "bytes"),
+            ("disk s", seconds, "disk_ns"), ("of disk", percent, "share")], list(class_rows(rows)))]
     reasons = {}
     for row in rows:
         if row["floor_reason"]:
             reasons.setdefault(row["floor_reason"], []).append(f"{row['send']} {row['variant']}")
-    return ["no floor" + ("" if len(names) == len(rows) else f" for {', '.join(names)}") + f": {reason}"
-            for reason, names in reasons.items()]
-
-
-def run_titles(runs):
-    """Columns of runs: their names, or numbers where names take too much room."""
-    room = 24 + sum(max(len(run.name), 9) + 2 + (9 if index else 0) for index, run in enumerate(runs))
-    if room <= 120:
-        return [run.name for run in runs]
-    return [f"run {index}" for index, _ in enumerate(runs, 1)]
-
-
-def compare_tables(runs, rows):
-    """Several runs: one table a number, with the runs as columns."""
-    titles = run_titles(runs)
-    keys = list(dict.fromkeys((r["send"], r["variant"]) for r in rows))
-    keys.sort(key=lambda key: SENDS.index(key[0]))
-    metrics = [("elapsed time, median s", "elapsed_ns", seconds)]
-    if any(row["n"] > 1 for row in rows):
-        metrics += [("elapsed time, min s", "elapsed_min_ns", seconds),
-                    ("elapsed time, max s", "elapsed_max_ns", seconds), ("samples", "n", count)]
-    metrics += [("/stock", "ratio_to_stock", times), ("floor, s", "floor_ns", seconds),
-                ("/floor", "ratio_to_floor", times), ("requests", "requests", count),
-                ("read, MiB", "bytes", mebibytes), ("first byte, s", "first_byte_ns", seconds)]
-    tables = []
-    for title, key, form in metrics:
-        headings = ["send", "variant"]
-        for index, name in enumerate(titles):
-            headings += [name] + (["delta"] if index and key == "elapsed_ns" else [])
-        cells = []
-        for send, variant in keys:
-            line = [send, variant]
-            for index, run in enumerate(runs):
-                row = find_row(rows, run, send, variant)
-                line.append(form(row[key]) if row else "-")
-                if index and key == "elapsed_ns":
-                    line.append(change(row["delta_to_first_run"], row["overlaps_first_run"])
-                                if row else "-")
-            cells.append(line)
-        tables.append((title, headings, cells))
-    return tables
-
-
-def report(runs, rows):
-    """Everything that table and html show: headers, tables, notes."""
-    headers = [describe(run) for run in runs]
-    if len(runs) == 1:
-        tables = [time_table(rows), beside_table(rows), disk_table(rows), receiving_table(rows),
-                  class_table(rows), receiving_class_table(rows), gap_table(rows)]
-        return headers, [t for t in tables if t], gap_notes(rows) + floor_notes(rows)
-    for title, header in zip(run_titles(runs), headers):
-        if title != header[0][1][0]:
-            header[0] = (title, header[0][1], header[0][2])
-    notes = [f"the runs differ in their {text}" for text in differences(runs)]
-    if len({row["sync_ns"] is None for row in rows}) > 1:
-        notes.append("the time of some sends includes the sync of the receiving disk, that of others not")
-    notes += [f"the runs did not send the same: the streams of the {send} send differ"
-              for send in SENDS if len({r["stream_sha256"] for r in rows if r["send"] == send}) > 1]
-    for run in runs:
-        notes += [f"{run.name}: {text}" for text in floor_notes(
-            [row for row in rows if row["run"] == run.name])]
-    return headers, compare_tables(runs, rows) + list(class_tables(runs, rows)), notes
-
-
-def cell_text(cell):
-    """A cell without its style."""
-    return cell if isinstance(cell, str) else cell[0]
+    notes = ["no floor" + ("" if len(names) == len(rows) else f" for {', '.join(names)}") +
+             f": {reason}" for reason, names in reasons.items()]
+    notes += [warning for run in runs for warning in warnings(run, rows)]
+    return ([sentence(run, rows) for run in runs], [describe(run) for run in runs],
+            [table for table in tables if table[2]], notes)

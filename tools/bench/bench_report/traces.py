@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Traces of the disk's commands: which blocks were read, and the gaps between them."""
+"""Traces of the disk's commands."""
 
 import gzip
 import zlib
@@ -7,10 +7,6 @@ import zlib
 from bench_report.runs import InputError
 
 SECTOR = 512
-
-# What decides whether sorting reads pays: see gap_summary().
-GAP_NEAR = 256 << 10
-GAP_FAR = 2 << 20
 
 
 class Command:
@@ -29,25 +25,35 @@ class Command:
             raise ValueError("impossible numbers")
 
 
-def read_trace(run, name, op="R"):
-    """The read commands of a trace, or the writes, in the order they finished."""
-    path = run.file(name)
-    commands = []
-    number = 1
+def read_lines(path):
+    """(number, fields) of each line of a compressed table with tabs."""
+    number = 0
     try:
         with gzip.open(path, "rt", encoding="ascii") as file:
-            names = file.readline().rstrip("\n").split("\t")
-            if "op" not in names:
-                raise ValueError("no header")
-            for number, line in enumerate(file, 2):
-                fields = dict(zip(names, line.rstrip("\n").split("\t")))
-                if fields["op"] == op:
-                    commands.append(Command(fields, run.scale))
-    except (KeyError, ValueError):
-        raise InputError(f"{path} line {number}: not a command of the disk, "
-                          "the run is damaged") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {error}, the run is damaged") from None
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip("\n").split("\t")
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing") from None
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise InputError(f"{path} line {number + 1}: {error}, the run is damaged") from None
+
+
+def read_trace(run, name, op="R"):
+    """The read commands of a trace, or the writes, in the order they finished."""
+    path, commands, names = run.file(name), [], None
+    for number, fields in read_lines(path):
+        if number == 1:
+            names = fields
+            continue
+        try:
+            command = dict(zip(names, fields))
+            if command["op"] == op:
+                commands.append(Command(command, run.scale))
+        except (KeyError, ValueError):
+            raise InputError(f"{path} line {number}: not a command of the disk, "
+                             "the run is damaged") from None
+    if not names or "op" not in names:
+        raise InputError(f"{path}: not a trace of the disk, the run is damaged")
     return commands
 
 
@@ -60,36 +66,3 @@ def merge(reads):
         else:
             ranges.append([lba, end])
     return ranges
-
-
-def gaps_of(ranges, nodesize):
-    """Bytes from the end of each block to the start of the next one needed.
-
-    Blocks of nodesize bytes that touch have a gap of 0.
-    """
-    gaps = []
-    for index, (lba, end) in enumerate(ranges):
-        if index:
-            gaps.append((lba - ranges[index - 1][1]) * SECTOR)
-        gaps.extend([0] * (-(-(end - lba) * SECTOR // nodesize) - 1))
-    return gaps
-
-
-def histogram(gaps):
-    """Counts of 0, then of each power of two bytes up to the next."""
-    counts = {}
-    for gap in gaps:
-        low = 1 << (gap.bit_length() - 1) if gap else 0
-        counts[low] = counts.get(low, 0) + 1
-    return [{"from_bytes": low, "below_bytes": low * 2 or 1, "count": counts[low]}
-            for low in sorted(counts)]
-
-
-def gap_summary(buckets):
-    """The shares of gaps that are short, and long enough for sorting not to pay."""
-    total = sum(b["count"] for b in buckets)
-    if not total:
-        return None
-    near = sum(b["count"] for b in buckets if b["from_bytes"] < GAP_NEAR)
-    far = sum(b["count"] for b in buckets if b["from_bytes"] >= GAP_FAR)
-    return near / total, far / total

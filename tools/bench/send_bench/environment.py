@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import time
 
@@ -15,7 +16,7 @@ def output_of(*command):
     try:
         done = subprocess.run(command, cwd=TOP, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=False)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return done.stdout.rstrip("\n") if done.returncode == 0 else None
 
@@ -25,41 +26,30 @@ def read(*path):
     try:
         with open(os.path.join(*path), encoding="utf-8") as file:
             return file.read().rstrip("\n")
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
-def load(*path):
-    """A file of JSON."""
-    return json.loads(read(*path))
-
-
-def number_or_text(text):
-    """As jq would have it."""
+def load(text):
+    """JSON if it is that, or the text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return text
 
 
-def sha256(data):
-    """In hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def sha256_of_file(path):
-    """The same of a file of the project."""
-    with open(os.path.join(TOP, path), "rb") as file:
-        return sha256(file.read())
+def sha256(path):
+    """Of a file."""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def series_sha256(kernel):
     """Of the files that the kernel was patched with."""
     top = os.path.join(TOP, output_of("tools/kernels/supported", kernel, "series"))
-    files = [os.path.relpath(os.path.join(folder, name), TOP)
-             for folder, _, names in os.walk(top) for name in names]
-    return sha256("".join(f"{sha256_of_file(path)}  {path}\n"
-                          for path in sorted(files, key=os.fsencode)).encode())
+    files = sorted(os.path.join(folder, name)
+                   for folder, _, names in os.walk(top) for name in names)
+    return hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
 
 
 def kernels(run):
@@ -67,12 +57,12 @@ def kernels(run):
     found = {}
     for variant in dict.fromkeys(run.kernel_of(variant) for variant in run.variants):
         if run.options.own_kernel:
-            found[variant] = {"release": os.uname().release, "build": None, "config": None}
+            found[variant] = {"release": os.uname().release, "build": None, "config_sha256": None}
             continue
         build = os.path.dirname(output_of("vm/build", "--kind", run.lane, "--kernel", run.kernel,
                                           "--variant", variant))
         found[variant] = {"release": read(build, "release"), "build": os.path.basename(build),
-                          "config": sha256_of_file(os.path.join(build, "config"))}
+                          "config_sha256": sha256(os.path.join(build, "config"))}
     return found
 
 
@@ -81,58 +71,47 @@ def device(run):
     if not run.options.device:
         return {"name": "loop" if run.options.own_kernel else "rotdisk0", "size_bytes": None,
                 "rotational": None}
-    name = os.path.basename(os.path.realpath(run.options.device))
+    name = os.path.basename(run.options.device)
     rotational = read("/sys/class/block", name, "queue/rotational")
     return {"name": name,
             "size_bytes": int(output_of("blockdev", "--getsize64", run.options.device)),
             "rotational": rotational and rotational == "1"}
 
 
-def profile_name(profile):
-    """What a name or a file of --profile is called."""
-    return os.path.basename(profile).removesuffix(".conf")
-
-
 def environment(run):
     """All of it."""
-    options, workload = run.options, run.workload
-    numbers, own = workload.numbers, options.own_kernel
+    options, numbers, own = run.options, run.workload.numbers, run.options.own_kernel
+    profiles = [os.path.basename(profile).removesuffix(".conf")
+                for profile in (options.profile, options.receive_profile)]
+    receive = options.to == "receive"
     commit = output_of("git", "rev-parse", "HEAD")
-    all_kernels = kernels(run)
-    published = {name: numbers.get(key) for name, key in (
-        ("files", "PUBLISHED_FILES"), ("snap1_printed", "PUBLISHED_SNAP1_LINES"),
-        ("snap2_printed", "PUBLISHED_SNAP2_LINES"))}
+    same = ("samples", "to", "no_data", "compressed_data", "cached", "instruction_ns")
     return {
         "run": os.path.basename(run.output),
+        "command": shlex.join(["tools/bench/send-bench", *options.arguments]),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "commit": commit,
-        "dirty": bool(commit and output_of("git", "status", "--porcelain")),
+        "commit": commit, "dirty": bool(commit and output_of("git", "status", "--porcelain")),
         "lane": run.lane,
         "source": None if own else read(TOP, "build", f"linux-{run.kernel}.version"),
-        "kernels": {variant: {"release": kernel["release"], "build": kernel["build"]}
-                    for variant, kernel in all_kernels.items()},
-        "config_sha256": next(iter(all_kernels.values()))["config"],
-        "series_sha256": None if run.lane == "host" else series_sha256(run.kernel),
-        "profile": run.profile_file and profile_name(options.profile),
-        "receive_profile": profile_name(options.receive_profile) or None,
-        "device": device(run),
-        "btrfs_progs": read(run.partial, "btrfs-progs"),
-        "workload": os.path.basename(workload.name),
-        "parameters": {**{key.lower(): number_or_text(numbers[key]) for key in sorted(numbers)
-                          if not key.startswith("PUBLISHED_")},
-                       "seed": options.seed, "faithful": options.faithful},
-        "trees": {snap: load(run.partial, f"tree-{snap}.json") for snap in ("snap1", "snap2")},
-        "published": {name: int(value) for name, value in published.items()}
-                     if published["files"] else None,
-        "fio": None if options.no_fio else load(run.partial, "fio.json"),
-        "variants": run.variants, "samples": options.samples, "to": options.to,
-        "no_data": options.no_data, "compressed_data": options.compressed_data,
-        "cached": options.cached,
+        "kernels": kernels(run),
+        "series_sha256": None if own else series_sha256(run.kernel),
+        "profile": None if options.device else profiles[0],
+        "receive_profile": profiles[1] if receive and not options.device else None,
+        "device": device(run), "btrfs_progs": read(run.partial, "btrfs-progs"),
+        "workload": os.path.basename(run.workload.name),
+        "parameters": {**{key.lower(): load(value) for key, value in sorted(numbers.items())
+                          if not key.startswith("PUBLISHED_")}, "seed": options.seed},
+        "trees": {snap: load(read(run.partial, f"tree-{snap}.json")) for snap in ("snap1", "snap2")},
+        "published": {snap: load(numbers[f"PUBLISHED_{snap.upper()}_LINES"])
+                      for snap in ("snap1", "snap2")}
+                     if numbers.get("PUBLISHED_FILES") == numbers["FILES"] else None,
+        "fio": None if options.no_fio else load(read(run.partial, "fio.json")),
+        "variants": run.variants, **{name: getattr(options, name) for name in same},
         "memory": None if own else options.memory,
         "tree_kernel": None if own else run.tree_kernel,
-        "processors": len(os.sched_getaffinity(0)) if own else None, "real_time": own,
-        "clock": None if own else options.clock, "instruction_ns": options.instruction_ns,
-        "receive_rounds": options.receive_rounds if options.to == "receive" else None,
+        "processors": len(os.sched_getaffinity(0)) if own else None,
+        "others_busy": run.others_busy, "clock": None if own else options.clock,
+        "receive_rounds": options.receive_rounds if receive else None,
         "buffer": options.buffer or None, "rate": options.rate or None,
         "latency_ns": options.latency * 10 ** 6 or None,
         "skipped": list(filter(None, (read(run.partial, "skipped") or "").split("\n")))}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What is measured: the workload in force, and the job that the guest reads."""
 
+import argparse
 import os
 import re
-import subprocess
 
-from .options import Failure, RANGES, check_key, wrong
+from .options import DECIMALS, RANGES, Failure, check_number, wrong
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), *[".."] * 3))
 WORKLOADS = os.path.join(TOP, "tools", "bench", "workloads")
@@ -17,15 +17,6 @@ NEEDS = {
     "rotated": "DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE",
     "deduplicated": "DIRECTORIES EXTENTS SHARERS BLOCK_SIZE REWRITE"}
 KEYS = ("GENERATOR", "PACE", "COMPRESS", *RANGES)
-
-
-def published():
-    """The numbers of scripts/send-bench.sh, which has them where it is alone."""
-    script = os.path.join(TOP, "scripts", "send-bench.sh")
-    names = '. "$1"; for key in "${!job[@]}"; do echo "$key=${job[$key]}"; done'
-    lines = subprocess.run(["bash", "-c", names, "bash", script], check=True, text=True,
-                           stdout=subprocess.PIPE).stdout.splitlines()
-    return dict(line.split("=", 1) for line in lines if re.match("[A-Z]", line))
 
 
 class Workload:
@@ -48,33 +39,34 @@ class Workload:
             if os.path.isfile(self.file):
                 with open(self.file, encoding="utf-8", errors="surrogateescape") as file:
                     return file.read().rstrip("\n").split("\n")
-        except OSError:
+        except (OSError, ValueError):
             pass
         there = " ".join(sorted(os.listdir(WORKLOADS)))
-        raise Failure(f"no workload '{self.name}': there are {there}, or name a file "
+        raise Failure(f"no workload '{self.name[:80]}': there are {there}, or name a file "
                       "(with a slash)", 2)
 
     def parse(self):
         """The numbers, which must be what the generator needs."""
         numbers = {}
-        defaults = published() if self.name == "published" else {}
         for line in self.lines:
             key, equals, value = line.partition("=")
             if not line or line.startswith("#"):
                 continue
             if not equals or key not in KEYS:
                 wrong(f"{self.file}: '{line}' is not one of: {' '.join(KEYS)}")
-            numbers[key] = value or defaults.get(key, "")
+            numbers[key] = value
         generator = numbers.get("GENERATOR", "")
         if generator not in NEEDS:
-            wrong(f"{self.file}: GENERATOR must be published, aged, rewritten, rotated or "
-                  f"deduplicated, not '{generator}'")
+            wrong(f"{self.file}: GENERATOR must be one of {', '.join(NEEDS)}, not '{generator}'")
         for key in ("FILES", "PACE", "MAX_INLINE", "NODESIZE", *NEEDS[generator].split()):
             if not numbers.get(key):
                 wrong(f"{self.file}: {key} is missing")
         for key, value in numbers.items():
             if key in RANGES and value:
-                check_key(f"{self.file}: {key}", value, key)
+                try:
+                    check_number(value, *RANGES[key], key in DECIMALS)
+                except argparse.ArgumentTypeError as error:
+                    wrong(f"{self.file}: {key}: {error}")
         return numbers
 
     def settle(self, options):
@@ -93,9 +85,6 @@ class Workload:
         if numbers["NODESIZE"] not in ("4096", "8192", "16384", "32768", "65536"):
             wrong("the nodesize is 4096, 8192, 16384, 32768 or 65536, not "
                   f"'{numbers['NODESIZE']}'")
-        # The pace stands for what a process a file costs, and goes where that has a real cost.
-        if options.faithful and options.own_kernel and "PACE" not in options.override:
-            numbers["PACE"] = "0"
 
     def text(self):
         """The workload in force, comments and all."""
@@ -107,15 +96,11 @@ class Workload:
 
 def job_text(options, workload, **more):
     """All that the guest is told: lines KEY=value."""
-    same = ("device receive_device receive_profile erase dry_run samples to faithful no_data "
-            "compressed_data no_fio cached beside buffer rate latency receive_rounds seed clock "
-            "own_kernel").split()
+    same = ("device receive_device erase dry_run samples to no_data compressed_data no_fio cached "
+            "beside buffer rate latency receive_rounds seed clock own_kernel").split()
     job = {**workload.numbers, **{name: getattr(options, name) for name in same},
-           "trace": not options.no_trace,
-           "simulated": not options.device, "lane": options.kind, "progress": False,
-           # Does the checksum of the stream come from a send of its own?
-           "apart": options.clock == "all" or (options.faithful and options.to != "receive"),
-           **more}
+           "trace": not options.no_trace, "simulated": not options.device, "lane": options.kind,
+           "progress": False, **more}
     lines = []
     for key, value in job.items():
         value = str(int(value) if isinstance(value, bool) else value)

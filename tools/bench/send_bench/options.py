@@ -1,128 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The command line of the bench: what there is, its defaults, and what goes together."""
 
+import argparse
 import re
-import sys
-import types
 
-USAGE = """\
-Usage: send-bench.sh [OPTION]...
-
-Build a tree of files on a btrfs, take two snapshots and time the full and the
-incremental send with a cold cache. Without --device this happens in a virtual
-machine on a simulated disk and in virtual time.
-
-What is measured:
-  --device DEV          a block device; needs root, and what is on it is lost
-  --erase               destroy a partition table or a file system on it
-  --profile NAME        simulated disk: one of drivers/block/rotdisk/profiles, or a
-                        file (with a slash); default desktop-7200
-  --kind uml|qemu|host  kind of virtual machine, see vm/run --help (default uml);
-                        host: none, but a simulated disk in real time under this
-                        machine's own kernel; needs root
-  --clock disk|all      what takes time: the disk (default; the processor costs
-                        nothing), or the processor as well: QEMU counts the
-                        instructions of the timed sends, whose checksum comes
-                        from one more send. Not with --device, --kind, --beside,
-                        --buffer, --rate and --latency
-  --processor desktop|nas|NS  ns an instruction with --clock all (default
-                        desktop: 0.25; nas: 1)
-  --kernel KERNEL       kernel of the virtual machine (default: first of SUPPORTED)
-  --tree-kernel KERNEL  kernel that writes the tree (default: that of --kernel)
-  --variants LIST       comma separated (default off,stock,patched). stock: the
-                        untouched kernel; searches: with patches/KERNEL/fixes and
-                        searches only; patched: with readahead as well; off,
-                        generation: the same, with that btrfs.send_readahead;
-                        program: build/sendahead instead of btrfs, at both ends, on
-                        the untouched kernel; program-send, program-receive: at
-                        one end only
-  --memory SIZE         memory of the virtual machine without what its disk holds
-                        (default 8G; the tree is built with 2G at least)
-  --timeout SECONDS     give a virtual machine up after so many real seconds
-                        (default 3600)
-
-The tree:
-  --workload NAME       published, one of tools/bench/workloads (aged, compressed,
-                        deduplicated, directories, hardlinks, nightly,
-                        rewritten, sequential, snapshots), or a file of
-                        KEY=value lines (with a slash), such as
-                        --print-workload prints
-  --print-workload      print the workload with the options below taken in
-  --print-job           print what tools/bench/guest is told of all options
-  --files N             number of files (default: the workload's)
-  --jobs N              jobs writing them at once
-  --inline-size BYTES   size of each file
-  --update-every N      overwrite a part of every Nth file between the snapshots
-  --grow N              files added between the snapshots (default: files / 4)
-  --nodesize BYTES      size of a tree block
-  --seed N              seed of everything random (default 1)
-  --pace MIN-MAX        pause after each file and job, in milliseconds (0: none)
-  --faithful            as published to the letter: one xfs_io process a file, the
-                        stream to /dev/null (its checksum from one more send)
-
-The send:
-  --samples N           repeat each cold send N times (default 1)
-  --cached              not cold: in memory is what such a send has read, and what the
-                        receiving disk's kernel still has; with --clock all or
-                        --kind host, not with --receive-rounds
-  --to null|file|receive|remote  where the stream goes; receive: into btrfs
-                        receive on a second disk, which is synced within the time
-                        that is told, and the result is compared with the source;
-                        remote: the same with --rate 12M and --latency 20
-  --receive-device DEV  that second disk when --device is given
-  --receive-profile NAME  that second disk without --device (default: as --profile)
-  --receive-rounds N    let that disk live through N increments before the first
-                        snapshot, each but the last deleted again (workloads that
-                        have rounds, which are N at least; not with --device)
-  --buffer SIZE         mbuffer of this size before btrfs receive; the program's
-                        own buffer of this size, of 1G at most, where that
-                        receives
-  --rate SIZE           bytes a second between the two, by pv: a slow network
-  --latency MS          time from the one to the other, with 6 MiB under way at most
-  --no-data             btrfs send --no-data
-  --compressed-data     btrfs send --compressed-data, by protocol 2
-  --beside reader|writer  time somebody else during each send: random reads of
-                        4 KiB all over the disk with pauses of 50 ms, or files
-                        that are made and renamed in the file system that is sent
-                        from, with pauses of 20 ms
-
-Results:
-  --output DIR          directory of this run (default results/<time>...)
-  --format table|json|tsv  what to print (default table)
-  --no-trace            do not keep the trace of the disk's commands, and not which
-                        trees its blocks belong to
-  --no-fio              do not have fio measure the bare disk
-  --count-instructions  count also what the processor executes for each send when
-                        the disk is not needed, for bench-report --by-class: in
-                        QEMU and by a kernel of its own (minutes, and twice four
-                        more the first time; not with --device or --kind host)
-  --dry-run             print every command, run none
-  --help                this text
-
-Exit status:
-  0 ok, 1 failed or void (streams differ), 2 usage, a device in use or a disk full
-  (either one, or that of the results), 77 cannot run here, 128 a virtual machine
-  was lost.
-"""
-
-# Options with a value, and their defaults.
-VALUES = {
-    "device": "", "profile": "desktop-7200", "kind": "uml", "clock": "disk", "processor": "",
-    "kernel": "", "tree-kernel": "", "variants": "", "memory": "8G", "workload": "published",
-    "to": "null", "receive-device": "", "receive-profile": "", "buffer": "", "rate": "",
-    "beside": "", "output": "", "format": "table"}
-# Those that are numbers: the default, the least and the most.
-NUMBERS = {
-    "timeout": (3600, 0, 10 ** 9), "seed": (1, 0, 10 ** 12), "samples": (1, 1, 1000),
-    "receive-rounds": (0, 1, 1000), "latency": (0, 1, 10000)}
+VARIANTS = ("off", "generation", "stock", "searches", "patched", "program", "together",
+            "program-send", "program-receive")
+# ns an instruction of the processors that --clock all knows
+PROCESSORS = {"desktop": "0.25", "nas": "1", None: "0.25"}
 # What goes with --to receive only.
-RECEIVE = ("receive-profile", "receive-rounds", "buffer", "rate", "latency")
-# A network of 100 Mbit/s: --to remote.
-REMOTE = {"rate": "12M", "latency": 20}
-FLAGS = ("erase", "cached", "print-workload", "print-job", "faithful", "no-data", "compressed-data",
-         "no-trace", "no-fio", "count-instructions", "dry-run")
-# Options that change a number of the workload, which has its default.
-OVERRIDES = ("files", "jobs", "inline-size", "update-every", "grow", "nodesize", "pace")
+RECEIVE = ("receive_profile", "receive_rounds", "buffer", "rate", "latency")
 # What the numbers of a workload may be, whether an option or a file gives them.
 RANGES = {
     "FILES": (1, 10 ** 8), "JOBS": (1, 256), "INLINE_SIZE": (1, 1 << 20), "GROW": (0, 10 ** 8),
@@ -135,17 +22,6 @@ RANGES = {
     "SHARERS": (1, 10 ** 8), "PUBLISHED_FILES": (0, 10 ** 8),
     "PUBLISHED_SNAP1_LINES": (0, 10 ** 10), "PUBLISHED_SNAP2_LINES": (0, 10 ** 10)}
 DECIMALS = ("SIZE_SKEW", "REWRITE", "DELETE", "RENAME", "ADD")
-VARIANTS = ("off", "stock", "searches", "patched", "generation", "program",
-            "program-send", "program-receive")
-# ns an instruction of the processors that --clock all knows.
-PROCESSORS = {"desktop": "0.25", "nas": "1", "": "0.25"}
-# What a value must look like, and how that is said.
-SIZE = (r"[1-9][0-9]{0,5}[KMG]", "a size such as 512M or 8G")
-FORMS = (("to", "null|file|receive|remote", "null, file, receive or remote"),
-         ("beside", "reader|writer|", "reader or writer"),
-         ("kind", "uml|qemu|host", "uml, qemu or host"), ("clock", "disk|all", "disk or all"),
-         ("memory", *SIZE), ("buffer", SIZE[0] + "|", SIZE[1]), ("rate", SIZE[0] + "|", SIZE[1]),
-         ("format", "table|json|tsv", "table, json or tsv"))
 
 
 class Failure(Exception):
@@ -157,8 +33,7 @@ class Failure(Exception):
 
     def __str__(self):
         """One line, however long and whatever is in a value that it repeats."""
-        line = re.sub(r"[\x00-\x1f\x7f-\x9f]", "?", self.args[0])
-        return line if len(line) <= 500 else line[:500] + " ..."
+        return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "?", self.args[0])[:500]
 
 
 def wrong(message):
@@ -166,71 +41,155 @@ def wrong(message):
     raise Failure(message, 2)
 
 
-def check_number(what, value, least, most, decimal=False):
-    """Is it one, from least to most?"""
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message):
+        wrong(f"{message}, see send-bench --help")
+
+
+def check_number(value, least, most, decimal=False):
+    """The text of a number from least to most, or what is wrong with it."""
     match = re.fullmatch(r"(0|[1-9][0-9]{0,12})([.][0-9]{1,6})?" if decimal else
                          r"(0|[1-9][0-9]{0,12})", value)
     if not match or float(value) > most or int(match[1]) < least:
-        wrong(f"{what} takes a number from {least} to {most}, not '{value}'")
+        raise argparse.ArgumentTypeError(f"a number from {least} to {most}, not '{value}'")
+    return value
 
 
-def check_key(what, value, key):
-    """The same for a number of the workload."""
-    check_number(what, value, *RANGES[key], key in DECIMALS)
+def number(least, most):
+    """A type of argparse."""
+    return lambda value: int(check_number(value, least, most))
+
+
+def words(pattern, what):
+    """A type of argparse: a text of some form."""
+    def check(value):
+        if not re.fullmatch(pattern, value):
+            raise argparse.ArgumentTypeError(f"{what}, not '{value}'")
+        return value
+    return check
+
+
+SIZE = words(r"[1-9][0-9]{0,5}[KMG]", "a size such as 512M or 8G")
+NAME = words(r"(?s).+", "something")
+
+
+def make_parser():
+    """All options."""
+    parser = Parser(
+        prog="send-bench", usage="send-bench [OPTION]...", allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Build a tree of files on a btrfs, take two snapshots and time the full and the\n"
+        "incremental send with a cold cache: in a virtual machine, on a simulated disk and in\n"
+        "virtual time, or elsewhere with --kind host or --device.",
+        epilog="exit status: 0 ok, 1 failed or void (the streams differ), 2 wrong usage, a device in\n"
+        "use or a disk full, 77 cannot run here, 128 a virtual machine was lost. More in the\n"
+        "manual page (make man).")
+    group = parser.add_argument_group("what is measured")
+    add = group.add_argument
+    add("--variants", type=NAME, metavar="LIST",
+        help="comma separated (default: off,stock,patched, or what the running kernel has). stock: the "
+        "untouched kernel; searches: with patches/KERNEL/fixes and searches; patched: with readahead "
+        "as well; off, generation: the same with that btrfs.send_readahead; program: build/sendahead "
+        "in the place of btrfs, at both ends, on the untouched kernel; together: on the patched one; "
+        "program-send, program-receive: on the untouched kernel, at one end")
+    add("--profile", type=NAME, default="desktop-7200", metavar="NAME",
+        help="simulated disk: one of drivers/block/rotdisk/profiles, or a file (with a slash); "
+        "default %(default)s")
+    add("--kind", choices=("uml", "qemu", "host"), default="uml",
+        help="kind of virtual machine (default uml); host: none, but a simulated disk in real time "
+        "under this machine's own kernel; needs root")
+    add("--clock", choices=("disk", "all"), default="disk",
+        help="what takes time: the disk (default), or the processor as well, whose instructions QEMU "
+        "counts")
+    add("--processor", type=NAME, metavar="desktop|nas|NS",
+        help="ns an instruction with --clock all (default desktop: 0.25; nas: 1)")
+    add("--kernel", type=NAME, help="of the virtual machine (default: first of SUPPORTED)")
+    add("--tree-kernel", type=NAME, metavar="KERNEL", help="writes the tree (default: as --kernel)")
+    add("--memory", type=SIZE, default="8G", metavar="SIZE",
+        help="of the virtual machine, without what its disk holds (default %(default)s)")
+    add("--timeout", type=number(0, 10 ** 9), default=3600, metavar="SECONDS",
+        help="give a virtual machine up after so many real seconds (default %(default)s)")
+    add("--device", type=NAME, metavar="DEV",
+        help="a block device; needs root, and what is on it is lost")
+    add("--erase", action="store_true",
+        help="destroy a partition table or a file system on the device")
+    group = parser.add_argument_group("the tree")
+    add = group.add_argument
+    add("--workload", type=NAME, default="published", metavar="NAME",
+        help="one of tools/bench/workloads, or a file like them (with a slash); default %(default)s")
+    for name, what in (("files", "number of files (default: the workload's)"),
+                       ("jobs", "jobs that write them at once"), ("inline-size", "bytes of each file"),
+                       ("update-every", "change every Nth file between the snapshots"),
+                       ("grow", "files added between the snapshots"),
+                       ("nodesize", "bytes of a tree block")):
+        key = name.upper().replace("-", "_")
+        add(f"--{name}", dest=key, metavar="N", help=what,
+            type=lambda value, key=key: check_number(value, *RANGES[key]))
+    add("--pace", dest="PACE", type=NAME, metavar="MIN-MAX",
+        help="pause after each file and job in milliseconds (0: none)")
+    add("--seed", type=number(0, 10 ** 12), default=1, metavar="N", help="of everything random")
+    add("--print-workload", action="store_true", help="print the workload with these options")
+    add("--print-job", action="store_true", help="print what tools/bench/guest is told")
+    group = parser.add_argument_group("the send")
+    add = group.add_argument
+    add("--samples", type=number(1, 1000), default=1, metavar="N",
+        help="repeat each cold send N times, the variants in turn (default 1)")
+    add("--cached", action="store_true",
+        help="everything in memory instead of cold; with --clock all or --kind host")
+    add("--to", choices=("null", "file", "receive", "remote"), default="null",
+        help="where the stream goes; receive: into btrfs receive on a second disk, which is synced "
+        "within the time that is told, and what is received is compared; remote: the same with "
+        "--rate 12M and --latency 20")
+    add("--receive-device", type=NAME, metavar="DEV", help="second disk, with --device")
+    add("--receive-profile", type=NAME, metavar="NAME", help="the second disk (default: as --profile)")
+    add("--receive-rounds", type=number(1, 1000), default=0, metavar="N",
+        help="let that disk receive N increments before the first snapshot")
+    add("--buffer", type=SIZE, metavar="SIZE",
+        help="mbuffer of this size before btrfs receive; the program's own where that receives")
+    add("--rate", type=SIZE, metavar="SIZE", help="bytes a second between the ends")
+    add("--latency", type=number(1, 10000), default=0, metavar="MS",
+        help="from one end to the other, with 6 MiB under way at most")
+    add("--no-data", action="store_true", help="btrfs send --no-data")
+    add("--compressed-data", action="store_true", help="btrfs send --compressed-data")
+    add("--beside", choices=("reader", "writer"),
+        help="time another user of the disk during each send: random reads with pauses of 50 ms, or "
+        "new files with pauses of 20 ms")
+    group = parser.add_argument_group("results")
+    add = group.add_argument
+    add("--output", type=NAME, metavar="DIR", help="default results/<time>...")
+    add("--format", choices=("table", "json"), default="table", help="what to print (default table)")
+    add("--no-trace", action="store_true", help="do not keep the trace of the disk's commands")
+    add("--no-fio", action="store_true", help="do not measure the bare disk with fio")
+    add("--dry-run", action="store_true", help="print every command, run none")
+    return parser
 
 
 def parse(arguments):
     """The options by their names, with _ for -; override has numbers of the workload."""
-    numbers = {name: value[0] for name, value in NUMBERS.items()}
-    found = {**VALUES, **numbers, **dict.fromkeys(FLAGS, False)}
-    given, override = [], {}
-    words = iter(arguments)
-    for word in words:
-        name = word[2:] if word.startswith("--") else ""
-        given.append(word)
-        if name == "help":
-            sys.stdout.write(USAGE)
-            sys.exit(0)
-        if name in FLAGS:
-            found[name] = True
-            continue
-        if name not in found and name not in OVERRIDES:
-            wrong(f"unknown argument '{word}', see send-bench.sh --help")
-        value = next(words, "")
-        if not value:
-            wrong(f"{word} needs a value, see send-bench.sh --help")
-        if name in NUMBERS:
-            check_number(word, value, *NUMBERS[name][1:])
-            found[name] = int(value)
-        elif name in OVERRIDES:
-            key = name.upper().replace("-", "_")
-            if key in RANGES:
-                check_key(word, value, key)
-            override[key] = value
-        else:
-            found[name] = value
-    options = types.SimpleNamespace(**{name.replace("-", "_"): value
-                                       for name, value in found.items()})
-    options.override = override
+    options = make_parser().parse_args(arguments)
+    keys = [key for key in vars(options) if key.isupper()]
+    options.override = {key: value for key in keys if (value := getattr(options, key)) is not None}
+    options.arguments = arguments
+    for name in ("device", "receive_device", "output", "buffer", "rate", "beside"):
+        setattr(options, name, getattr(options, name) or "")
     # Does this machine's own kernel send, in real time?
     options.own_kernel = options.kind == "host" or bool(options.device)
-    check(options, given)
+    if options.to == "remote":  # a network of 100 Mbit/s
+        options.to, options.rate = "receive", options.rate or "12M"
+        options.latency = options.latency or 20
+    check(options)
+    options.receive_profile = options.receive_profile or options.profile
     return options
 
 
-def check(options, given):
+def check(options):
     """What goes together."""
-    for name, form, what in FORMS:
-        value = getattr(options, name)
-        if not re.fullmatch(form, value):
-            wrong(f"--{name} takes {what}, not '{value}'")
-    if options.to == "remote":
-        options.to = "receive"
-        for name, value in REMOTE.items():
-            setattr(options, name, getattr(options, name) or value)
+    given = {word.split("=")[0] for word in options.arguments}
     if options.kind == "host":
-        for word in given:
-            if re.fullmatch("--(device|(tree-)?kernel|memory|timeout|count-.*)", word):
+        for word in ("--device", "--kernel", "--tree-kernel", "--memory", "--timeout"):
+            if word in given:
                 wrong(f"{word} does not go with --kind host")
     options.instruction_ns = None
     if options.clock == "all":
@@ -241,24 +200,22 @@ def check(options, given):
                 options.rate or options.latency):
             wrong("--clock all goes without --device, --kind, --beside, --buffer, --rate, "
                   "--latency")
-        options.instruction_ns = float(ns) if "." in ns else int(ns)
+        options.instruction_ns = float(ns)
     elif options.processor:
         wrong("--processor goes with --clock all")
     elif options.cached and not options.own_kernel:
         wrong("--cached leaves nothing that takes time: it goes with --clock all")
     if options.cached and (options.device or options.receive_rounds):
         wrong("--cached goes without --device and --receive-rounds")
-    if options.buffer.endswith("K") and int(options.buffer[:-1]) < 1024:
+    if re.fullmatch("[0-9]{1,3}K", options.buffer):
         wrong(f"--buffer takes 1M at least, not '{options.buffer}'")
     for name in RECEIVE:
-        if options.to != "receive" and getattr(options, name.replace("-", "_")):
-            wrong(f"--{name} goes with --to receive")
-    for name in ("receive-rounds", "receive-profile"):
-        if options.device and getattr(options, name.replace("-", "_")):
-            wrong(f"--{name} does not go with --device")
+        option = f"--{name.replace('_', '-')}"
+        if options.to != "receive" and getattr(options, name):
+            wrong(f"{option} goes with --to receive")
+        if options.device and name.startswith("receive") and getattr(options, name):
+            wrong(f"{option} does not go with --device")
     if options.device and options.to == "receive" and not options.receive_device:
         wrong("--to receive on a device needs a second disk: --receive-device")
     if options.receive_device and not options.device:
         wrong("--receive-device goes with --device")
-    if options.count_instructions and options.device:
-        wrong("--count-instructions does not go with --device")

@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -14,11 +15,13 @@ import threading
 import time
 
 from .environment import environment, output_of, read
-from .job import TOP, Workload, job_text
+from .job import TOP, job_text
 from .options import VARIANTS, Failure, wrong
 
 PROFILES = os.path.join(TOP, "drivers", "block", "rotdisk", "profiles")
+PROGRAM = os.path.join(TOP, "build", "sendahead")
 MODEL = os.path.join("build", "rotdisk-sim")
+PROGRAM_VARIANTS = ("program", "together", "program-send", "program-receive")
 READAHEAD = "/sys/module/btrfs/parameters/send_readahead"
 # What a machine that counts instructions has of the host from its start.
 PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt "
@@ -37,19 +40,13 @@ def call(*command, **options):
     return subprocess.run(command, check=False, stdout=sys.stderr, **options).returncode
 
 
-def is_full(folder):
-    """The file system of a folder, or as good as?"""
-    status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize <= 3 << 20
-
-
 def base(path):
     """The last part of a path."""
     return os.path.basename(path.rstrip("/")) or "/"
 
 
 def write(message):
-    """To standard error, or to nobody: whoever says it must not have to wait for ever."""
+    """To standard error, or to nobody: the guest must not wait for a reader for ever."""
     try:
         sys.stderr.buffer.write(message)
         sys.stderr.buffer.flush()
@@ -60,49 +57,36 @@ def write(message):
 def show_progress(messages):
     """Lines '@progress DONE TOTAL WHAT' become one line that is written over, on a terminal;
     everything else passes."""
-    what, since = b"", 0.0
+    shown = False
     for line in messages:
         match = re.match(rb"@progress (\d+) (\d+) (.*)", line)
-        if not match:
-            write((b"\r\033[K" if what else b"") + line)
-            what = b""
-        else:
-            done, total = int(match[1]), int(match[2])
-            if match[3] != what:
-                what, since = match[3], time.monotonic()
-            took = int(time.monotonic() - since)
-            left = b", %d s left" % (took * (total - done) // done) if done and took else b""
-            write(b"\r\033[K%s: %d of %d%s" % (what, done, total, left))
-    if what:
+        if match:
+            line = b"%s: %s of %s" % match.group(3, 1, 2)
+        write((b"\r\033[K" if shown or match else b"") + line)
+        shown = bool(match)
+    if shown:
         write(b"\r\033[K")
+
+
+def processor_times():
+    """Of all processors since the machine was started: busy and all ticks."""
+    ticks = list(map(int, read("/proc/stat").split("\n")[0].split()[1:9]))
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 class Run:
     """What the options ask for."""
 
-    def __init__(self, options):
-        self.options = options
-        self.workload = Workload(options)
-        self.child = self.partial = self.record = None
-        self.progress = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-    def note(self, message):
-        """A line on standard error."""
-        if not self.options.dry_run:
-            print(f"send-bench.sh: {message}", file=sys.stderr, flush=True)
-
-    # What there is to measure
-
-    def settle(self):
-        """Kernels, disk, variants and output: nothing is made yet."""
-        options = self.options
+    def __init__(self, options, workload):
+        self.options, self.workload = options, workload
+        self.child = self.partial = self.record = self.others_busy = None
         kernels = output_of("tools/kernels/supported").split("\n")
         self.kernel = options.kernel or kernels[0]
         self.tree_kernel = options.tree_kernel or self.kernel
         for name in (self.kernel, self.tree_kernel):
             if name not in kernels:
                 wrong(f"no kernel '{name}': there are {' '.join(kernels)}")
-        self.profile_file = self.receive_profile_file = None
+        self.profiles = {}
         if options.device:
             self.lane = "device"
             if not options.dry_run and os.geteuid():
@@ -111,14 +95,13 @@ class Run:
                 wrong(f"{options.device} is not a block device")
         else:
             self.lane = "microvm" if options.clock == "all" else options.kind
-            self.profile_file = find_profile(options.profile)
+            self.profiles["profile.conf"] = find_profile(options.profile)
             if options.to == "receive":
-                self.receive_profile_file = find_profile(options.receive_profile or
-                                                         options.profile)
+                self.profiles["receive-profile.conf"] = find_profile(options.receive_profile)
         if options.kind == "host" and not options.dry_run:
             probe_host()
-        self.choose_variants()
-        self.choose_output()
+        self.variants = self.choose_variants()
+        self.output = self.choose_output()
         # A link may go with what is erased, and fio takes a colon for the end of a name.
         for name in ("device", "receive_device"):
             if getattr(options, name):
@@ -126,30 +109,34 @@ class Run:
         if options.device and options.device == options.receive_device:
             wrong(f"{options.device} cannot receive what it sends")
 
+    def note(self, message):
+        """A line on standard error."""
+        if not self.options.dry_run:
+            print(f"send-bench: {message}", file=sys.stderr, flush=True)
+
     def choose_variants(self):
         """What is asked for, or what there is."""
-        options = self.options
-        wanted = options.variants
+        options, wanted = self.options, self.options.variants
         if not wanted and not options.own_kernel:
             wanted = "off,stock,patched"
         elif not wanted:
-            # The machine's own btrfs may be an untouched one.
             output_of("modprobe", "btrfs")
             wanted = "off,generation,patched" if os.path.exists(READAHEAD) else "stock"
-            if options.kind == "host" and os.access(tool("build", "sendahead"), os.X_OK):
+            if options.kind == "host" and os.access(PROGRAM, os.X_OK):
                 wanted += ",program"
-        self.variants = wanted.removesuffix(",").split(",")
-        for variant in self.variants:
+        variants = wanted.split(",")
+        for variant in variants:
             if variant not in VARIANTS:
                 wrong(f"--variants takes {' '.join(VARIANTS)}, not '{variant}'")
-            if (variant.startswith("program") and not options.dry_run and
-                    not os.access(tool("build", "sendahead"), os.X_OK)):
-                raise Failure("no program to measure: make program builds build/sendahead", 77)
-            if self.variants.count(variant) > 1:
+            if variants.count(variant) > 1:
                 wrong(f"--variants names {variant} twice")
-            if (variant in ("program", "program-receive") and options.buffer and
+            if (variant in ("program", "together", "program-receive") and options.buffer and
                     size(options.buffer) > 1 << 30):
                 wrong(f"the program keeps 1G at most, not --buffer {options.buffer}")
+        if (set(variants) & set(PROGRAM_VARIANTS) and not options.dry_run and
+                not os.access(PROGRAM, os.X_OK)):
+            raise Failure("no program to measure: make program builds build/sendahead", 77)
+        return variants
 
     def choose_output(self):
         """The folder of the results, which is not there yet, or empty."""
@@ -162,12 +149,11 @@ class Run:
                 output += "+"
         elif os.path.exists(output) and not (os.path.isdir(output) and not os.listdir(output)):
             wrong(f"{output} exists already and is not empty: name another directory for --output")
-        # what "." and links stand for: it is put there by its name
         output = os.path.realpath(output)
         forbidden = r"[\x00-\x1f\x7f]" if options.own_kernel else r"[\x00-\x1f\x7f\s,\"]"
         if re.search(forbidden, output):
             wrong(f"--output takes a path without white space, commas and quotes, not '{output}'")
-        self.output = output
+        return output
 
     @staticmethod
     def kernel_of(variant):
@@ -176,42 +162,35 @@ class Run:
             return "stock"
         return variant if variant == "searches" else "patched"
 
-    def command_line(self, variant):
-        """That of a variant's kernel."""
-        if self.kernel_of(variant) != "patched" or variant == "patched":
-            return ""
-        return f" btrfs.send_readahead={variant}"
-
     # What is done
 
     def prepare(self):
         """The folder where everything is made, and what the machines need."""
         options = self.options
         if not options.dry_run:
-            needs = [["host" if options.kind == "host" else "bench"]]
-            if options.count_instructions or options.clock == "all":
-                needs.append(["qemu"])
-            if any(call(tool("scripts", "install-deps"), *need) for need in needs):
+            small = options.kind == "host" and options.no_fio and not (options.buffer or options.rate)
+            needs = ["host" if small else "bench"]
+            needs += ["qemu"] if options.clock == "all" else []
+            if call(tool("scripts", "install-deps"), *needs):
                 raise Failure("what the bench needs is not installed, see above")
-        profiles = [("profile.conf", self.profile_file),
-                    ("receive-profile.conf", self.receive_profile_file)]
-        for _, file in filter(all, profiles):
-            self.check_profile(file)
+            call("make", "--silent", "--directory", TOP, MODEL)
+        for file in self.profiles.values():
+            check_profile(file)
         if options.dry_run:
             self.partial = output_of("mktemp", "--directory", "--tmpdir", "send-bench.XXXXXX")
             if not self.partial:
                 wrong(f"cannot write to {os.environ.get('TMPDIR') or '/tmp'}")
         else:
             self.make_partial()
-        for name, file in filter(all, profiles):
+        for name, file in self.profiles.items():
             shutil.copy(file, self.path(name))
-        for name, file in filter(all, profiles if options.clock == "all" else []):
-            slow = self.path("slow-" + name)
-            with open(slow, "w", encoding="utf-8") as profile:
-                profile.write(slow_profile(read(file), options.instruction_ns))
-            self.check_profile(slow)
+            if options.clock == "all":
+                slow = self.path("slow-" + name)
+                with open(slow, "w", encoding="utf-8") as profile:
+                    profile.write(slow_profile(read(file), options.instruction_ns))
+                check_profile(slow)
         open(self.path("samples.jsonl"), "w", encoding="utf-8").close()
-        more = {"progress": self.progress}
+        more = {"progress": sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"}
         if options.dry_run and not options.own_kernel:
             more["dir"] = "/scratch"  # as the machine would have it
         with open(self.path("job"), "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -226,7 +205,7 @@ class Run:
             call(tool("tools", "rotdisk", "rotdisk"), "clean")
             run += "-" + read("/proc/self/stat").rpartition(") ")[2].split()[19]
             os.environ["SENDAHEAD_RUN"] = run
-        self.partial = os.path.join(folder, f".{name}.partial." + run.rpartition("/")[2])
+        self.partial = os.path.join(folder, f".{name}.partial.{run}")
         if self.options.kind == "host":
             self.record = os.path.join("/run/sendahead/runs", run)
             with open(self.record, "w", encoding="utf-8") as file:
@@ -242,51 +221,39 @@ class Run:
         """A file of the folder where everything is made."""
         return os.path.join(self.partial, *names)
 
-    def check_profile(self, path):
-        """Only the disk's model knows what it may hold."""
-        if not self.options.dry_run:
-            call("make", "--silent", "--directory", TOP, MODEL)
-        model = tool(MODEL)
-        if os.access(model, os.X_OK) and subprocess.run(
-                [model, "check", path], stdout=subprocess.DEVNULL, check=False).returncode:
-            sys.exit(2)
-
-    def stage(self, stage, variant=None):
-        """Build the tree, or measure a variant, where the disk is: here, or in the machine."""
+    def stage(self, stage, *words):
+        """Build the tree, or measure a sample of a variant, where the disk is: here, or in the
+        machine."""
         options, scratch = self.options, self.partial
-        arguments = [stage] + ([variant] if variant else [])
-        command = [tool("tools", "bench", "guest"), self.path("job"), *arguments]
+        command = [tool("tools", "bench", "guest"), self.path("job"), stage, *words]
         if not options.own_kernel:
             machine, memory, kernel = ["--kind", options.kind], options.memory, self.kernel
-            guest, append = command[0], self.command_line(variant) if variant else ""
+            guest, variant, append = command[0], words[0] if words else "stock", ""
             if stage == "build":
                 kernel = self.tree_kernel
                 # what is not measured may have the memory it needs
-                if size(memory) < size("2G"):
-                    memory = "2G"
-            elif stage == "count":
-                machine, memory = ["--kind", "microvm", "--flavour", "profile"], "8G"
+                memory = max(memory, "2G", key=size)
             elif options.clock == "all":
                 machine = ["--kind", "microvm", "--sealed", PROGRAMS]
                 guest = "/project/tools/bench/guest"
                 scratch = self.path("sealed")
                 if not options.dry_run:
                     self.seal()
+            if variant in ("off", "generation"):
+                append = f" btrfs.send_readahead={variant}"
             timeout = str(options.timeout)
             machine = [tool("vm", "run"), *machine, "--kernel", kernel,
-                       "--variant", self.kernel_of(variant or "stock"), "--memory", memory,
+                       "--variant", self.kernel_of(variant), "--memory", memory,
                        "--timeout", timeout, "--stall", timeout, "--scratch", scratch,
-                       "--append", append, "--", guest, "/scratch/job", *arguments]
+                       "--append", append, "--", guest, "/scratch/job", stage, *words]
             if options.dry_run:
-                quoted = subprocess.run(["bash", "-c", 'printf " %q" "$@"', "-", *machine],
-                                        stdout=subprocess.PIPE, text=True, check=True).stdout
-                print(f"# in the virtual machine:{quoted}", flush=True)
+                print(f"# in the virtual machine: {shlex.join(machine)}", flush=True)
             else:
                 command = machine
         status = self.run_child(command)
-        if status and not options.dry_run and is_full(self.partial):
-            folder = os.path.dirname(self.output)
-            wrong(f"no space left in {folder}, where the results go: free some")
+        free = os.statvfs(self.partial)
+        if status and not options.dry_run and free.f_bavail * free.f_frsize <= 3 << 20:
+            wrong(f"no space left in {os.path.dirname(self.output)}, where the results go")
         if status:
             sys.exit(status)
         if scratch != self.partial and not options.dry_run:
@@ -312,7 +279,6 @@ class Run:
             raise
         finally:
             shown.join()
-            self.child = None
         return status if status >= 0 else 128 - status
 
     def seal(self):
@@ -322,8 +288,8 @@ class Run:
                      "job"):
             if os.path.exists(self.path(name)):
                 os.link(self.path(name), self.path("sealed", name))
-        if any(variant.startswith("program") for variant in self.variants):
-            shutil.copy(tool("build", "sendahead"), self.path("sealed"))
+        if set(self.variants) & set(PROGRAM_VARIANTS):
+            shutil.copy(PROGRAM, self.path("sealed"))
 
     def unseal(self):
         """What it has measured."""
@@ -332,38 +298,29 @@ class Run:
             samples.write(file.read())
         if os.path.exists(self.path("sealed", "skipped")):
             shutil.copy(self.path("sealed", "skipped"), self.partial)
-        for name in ("trace", "receiving"):
-            if os.path.exists(self.path("sealed", name)):
-                shutil.copytree(self.path("sealed", name), self.path(name), dirs_exist_ok=True)
+        if os.path.exists(self.path("sealed", "trace")):
+            shutil.copytree(self.path("sealed", "trace"), self.path("trace"), dirs_exist_ok=True)
         shutil.rmtree(self.path("sealed"))
 
-    def keep_classes(self, contents, classes):
-        """Which trees the blocks of a disk belong to: without it, the run is as good but for
-        --by-class."""
-        if self.options.no_trace or not os.path.exists(contents):
-            return
-        with open(classes, "wb") as file:
-            status = subprocess.run([tool("tools", "bench", "bench-classes"), contents],
-                                    stdout=file, check=False).returncode
-        if status:
-            self.note(f"it is not known which trees the blocks in {base(contents)} belong to")
-            os.remove(file.name)
-        else:
-            subprocess.run(["gzip", "--no-name", file.name], check=True)
-
     def measure(self):
-        """All stages, one after another, and env.json."""
+        """All stages, the variants in turn, and env.json."""
         self.stage("build")
-        for stage in ("measure", "count") if self.options.count_instructions else ("measure",):
+        if self.options.own_kernel and not self.options.dry_run:
+            before = processor_times()
+            time.sleep(1)
+            busy, ticks = (after - then for after, then in zip(processor_times(), before))
+            self.others_busy = round(busy / ticks, 2)
+        for sample in range(self.options.samples):
             for variant in self.variants:
-                self.stage(stage, variant)
-                # these are as large as the tree
-                for contents in glob.glob(glob.escape(self.path("receiving")) + "/*[!z]"):
-                    self.keep_classes(contents, contents + ".tsv")
-                    os.remove(contents)
+                self.stage("measure", variant, str(sample + 1))
         if self.options.dry_run:
             return
-        self.keep_classes(self.path("disk"), self.path("classes.tsv"))
+        if not self.options.no_trace and os.path.exists(self.path("disk")):
+            with open(self.path("classes.tsv"), "wb") as file:
+                if subprocess.run([tool("tools", "bench", "bench-classes"), self.path("disk")],
+                                  stdout=file, check=False).returncode:
+                    self.note("it is not known which trees the blocks belong to")
+            subprocess.run(["gzip", "--no-name", file.name], check=True)
         # bytes that are no text become \udcXX
         with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
@@ -391,13 +348,13 @@ class Run:
             subprocess.run(["ln", "--symbolic", "--force", "--no-dereference", base(self.output),
                             tool("results", "latest")], check=True)
         picture, page = (os.path.join(self.output, name) for name in ("head.svg", "report.html"))
-        for words in (["--format", self.options.format],
-                      ["--format", "svg", "--output", picture],
-                      ["--format", "html", "--output", page]):
+        for words in (["--format", "svg", "--output", picture],
+                      ["--format", "html", "--output", page],
+                      ["--format", self.options.format]):
             status = subprocess.run([*report, *words, self.output], check=False).returncode
             if status:
                 sys.exit(status)
-        self.note(f"the disk's head: {picture}, with the table: {page}")
+        self.note(f"the same with a picture of the disk's head: {page}")
 
     def clean(self):
         """Undo what this run has made and not published."""
@@ -415,18 +372,25 @@ def is_device(path, kind):
         return False
 
 
-def find_profile(name):
-    """The file of a simulated disk."""
-    path = name if "/" in name else os.path.join(PROFILES, name + ".conf")
-    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
-        there = sorted(base(path)[:-5] for path in glob.glob(PROFILES + "/*.conf"))
-        wrong(f"no disk profile '{name}': there are {' '.join(there)}")
-    return path
-
-
 def size(text):
     """512M in bytes."""
     return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]]
+
+
+def find_profile(name):
+    """The file of a simulated disk."""
+    path = name if "/" in name else os.path.join(PROFILES, name + ".conf")
+    if "\0" in path or not (os.path.isfile(path) and os.access(path, os.R_OK)):
+        there = sorted(base(path)[:-5] for path in glob.glob(PROFILES + "/*.conf"))
+        wrong(f"no disk profile '{name[:80]}': there are {' '.join(there)}")
+    return path
+
+
+def check_profile(path):
+    """Only the disk's model knows what it may hold."""
+    if os.access(tool(MODEL), os.X_OK) and subprocess.run(
+            [tool(MODEL), "check", path], stdout=subprocess.DEVNULL, check=False).returncode:
+        sys.exit(2)
 
 
 def probe_host():
