@@ -16,7 +16,7 @@ MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help demo bench test quick soak check check-newest fstests kernels kmod edit refresh port series deb program man clean
+.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh port series deb program man clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo '              incremental sends on a simulated disk and print a table'
 	@echo '              FILES=$(FILES) PROFILE=$(PROFILE) WORKLOAD=$(WORKLOAD) KERNEL=$(KERNEL)'
 	@echo '              BENCH_ARGS="--samples 3" (see tools/bench/send-bench --help)'
+	@echo 'make results  measure what is not in results/kept, and write Documentation/results.rst: hours'
 	@echo 'make check    style, in seconds: shellcheck, checkpatch, licences, names'
 	@echo 'make quick    the model, liveness and streams of the newest kernel, in two'
 	@echo '              minutes where the kernels are built'
@@ -67,6 +68,12 @@ bench:
 	@scripts/install-deps kernel bench
 	@tools/bench/send-bench --kernel '$(KERNEL)' --files '$(FILES)' --profile '$(PROFILE)' \
 		--workload '$(WORKLOAD)' $(BENCH_ARGS)
+
+# Runs that are in results/kept are not measured again.
+results:
+	@scripts/install-deps kernel bench qemu
+	@$(MAKE) --no-print-directory program
+	@tools/bench/make-results --measure
 
 test:
 	@tools/testing/btrfs-send/run-all --seconds "$$(($(MINUTES) * 60))" \
