@@ -2,16 +2,12 @@
 /*
  * The real btrfs send, and its stream, which is only looked at:
  *
- * - written to a regular file, by -f or as standard output, it is btrfs that writes it,
- *   and the file is read as it grows, but for the data;
- * - into anything else it goes through a pipe of ours, copied by no one: tee() makes
- *   what is looked at, splice() hands it on;
- * - to a terminal btrfs refuses to write.
+ * - it goes through a pipe of ours, copied by no one: tee() makes what is looked at,
+ *   splice() hands it on, to standard output or the file of -f;
+ * - to a terminal btrfs refuses to write, and to other devices it writes itself.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,13 +15,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
+#include "again.h"
 #include "child.h"
 #include "place.h"
 
@@ -33,7 +30,6 @@
 /* btrfs writes each command by itself: if fewer bytes were there, more are let come for a while. */
 #define GATHER 65536
 #define GATHER_US 250
-#define TAIL_US 5000			/* between two looks at a file that grows */
 
 /* In the environment of btrfs: the files of that name that were run, each as ":file:". */
 #define MARK "SENDAHEAD_TRIED"
@@ -43,9 +39,11 @@ static const int signals[] = {
 };
 static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
 static int child_fd = -1;			/* tells when it has ended */
-static struct stream stream;
+static struct again again;
 static u64 stream_bytes;
 static u8 buffer[65536];
+/* What became of the stream. */
+enum { WRITTEN, NOT_WRITTEN, DIFFERS };
 
 static void forward(int signal, siginfo_t *info, void *context)
 {
@@ -69,18 +67,6 @@ static void forward_signals(void)
 	for (each = signals; *each; each++)
 		if (!sigaction(*each, NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(*each, &action, NULL);
-}
-
-/* Look at the next bytes of the stream. Return: whether that can go on. */
-static int look(const u8 *p, size_t n)
-{
-	stream_bytes += n;
-	if (stream_feed(&stream, p, n)) {
-		place_tell_over();
-		return 0;
-	}
-	place_tell(&stream.told, stream_bytes);
-	return 1;
 }
 
 /* Wait until the reader takes more, unless the send was killed, as it would be in write(). */
@@ -145,113 +131,82 @@ static int move(int from, int to, size_t n)
 	return 0;
 }
 
-/* Look at what is in the copy. Return: whether that can go on. */
-static int look_at(int copy, size_t n)
+/* Take so many bytes out of a pipe that were seen in its copy. */
+static void leave_out(int from, size_t n)
 {
-	int going = 1;
+	static u8 unused[4096];
+	ssize_t done;
 
-	while (n) {
-		ssize_t done = read(copy, buffer, min_u64(n, sizeof(buffer)));
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0) {
-			place_tell_over();
-			return 0;
-		}
-		going = going && look(buffer, done);
-		n -= done;
-	}
-	return going;
+	while (n && ((done = read(from, unused, min_u64(n, sizeof(unused)))) > 0 ||
+		     (done < 0 && errno == EINTR)))
+		n -= done > 0 ? done : 0;
 }
 
-/* Hand the stream on. Return: whether all of it arrived. */
+/* Of the bytes in the buffer, the first @held were taken out of the pipe before. */
+static int hand_on(int from, int to, size_t n, size_t *held)
+{
+	size_t at = 0, pass, drop, part;
+
+	do {
+		u32 times = again.times;
+
+		if (again_look(&again, buffer + at, n - at, &pass, &drop))
+			return DIFFERS;
+		if (again.times != times)
+			fprintf(stderr, "sendahead: the stream begins again: what was sent is left out\n");
+		part = min_u64(pass, *held);
+		if (write_all(to, buffer + at, part) || move(from, to, pass - part))
+			return NOT_WRITTEN;
+		*held -= part;
+		part = min_u64(drop, *held);
+		leave_out(from, drop - part);
+		*held -= part;
+		at += pass + drop;
+		stream_bytes += pass;
+	} while (at < n && (pass || drop));
+	if (again.lost)
+		place_tell_over();
+	else
+		place_tell(&again.stream.told, stream_bytes);
+	leave_out(from, n - at - *held);
+	*held = n - at;
+	memmove(buffer, buffer + at, *held);
+	return WRITTEN;
+}
+
+/* Hand the stream on. */
 static int hand_through(int from, int to)
 {
-	int copy[2], looking = !pipe2(copy, O_CLOEXEC);
-	int size = fcntl(from, F_GETPIPE_SZ);
+	int copy[2], size = fcntl(from, F_GETPIPE_SZ), result;
+	size_t held = 0;
+	ssize_t n;
 
-	if (looking && fcntl(copy[1], F_SETPIPE_SZ, size) < size)
+	if (pipe2(copy, O_CLOEXEC))
+		return NOT_WRITTEN;
+	if (fcntl(copy[1], F_SETPIPE_SZ, size) < size)
 		size = fcntl(copy[1], F_GETPIPE_SZ);
-	if (!looking)
-		place_tell_over();
-	for (;;) {
-		ssize_t n = looking ? tee(from, copy[1], size, 0) :
-				      read(from, buffer, sizeof(buffer));
+	while ((n = tee(from, copy[1], size, 0))) {
+		int few = n < GATHER && n < size / 2;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && looking) {
-			looking = 0;
-			place_tell_over();
-			continue;
+		if (n < 0 && errno != EINTR)
+			return NOT_WRITTEN;
+		while (n > 0) {
+			ssize_t part = read(copy[0], buffer + held,
+					    min_u64(n, sizeof(buffer) - held));
+
+			if (part < 0 && errno != EINTR)
+				return NOT_WRITTEN;
+			if (part < 0)
+				continue;
+			n -= part;
+			result = hand_on(from, to, held + part, &held);
+			if (result != WRITTEN)
+				return result;
 		}
-		if (n <= 0)
-			return 1;
-		if (looking) {
-			looking = look_at(copy[0], n);
-			if (move(from, to, n))
-				return 0;
-		} else if (write_all(to, buffer, n)) {
-			return 0;
-		}
-		if (n < GATHER && n < size / 2)
+		if (few)
 			usleep(GATHER_US);
 	}
-}
-
-static int has_ended(pid_t pid)
-{
-	siginfo_t info = { 0 };
-
-	return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == pid;
-}
-
-/* The file that btrfs has opened for -f, once it has; -1 if it ends without. */
-static int opened_file(pid_t pid, const char *name)
-{
-	do {
-		struct stat want, is;
-		int fd;
-
-		usleep(TAIL_US);
-		if (stat(name, &want) || !S_ISREG(want.st_mode))
-			continue;
-		for (fd = 3; fd < 64; fd++) {
-			char path[64];
-
-			snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-			if (stat(path, &is) || is.st_dev != want.st_dev || is.st_ino != want.st_ino)
-				continue;
-			/* the link has the modes that it is open for */
-			if (!lstat(path, &is) && is.st_mode & S_IWUSR)
-				return open(name, O_RDONLY | O_CLOEXEC);
-		}
-	} while (!has_ended(pid));
-	return -1;
-}
-
-/* Look at the stream in a file that grows from @at on, until the process is gone. */
-static void look_at_file(int fd, off_t at, pid_t pid)
-{
-	u64 pass = 0;
-	int ended;
-
-	do {
-		ssize_t n;
-
-		ended = has_ended(pid);
-		/* behind data there is a head, and then data again */
-		while ((n = pread(fd, buffer, pass ? 4096 : sizeof(buffer), at)) > 0) {
-			if (!look(buffer, n))
-				return;
-			pass = stream_pass(&stream);
-			stream_bytes += pass;
-			at += n + pass;
-		}
-		if (!ended)
-			usleep(TAIL_US);
-	} while (!ended);
+	return write_all(to, buffer, held) ? NOT_WRITTEN : WRITTEN;
 }
 
 int child_is_inside(void)
@@ -344,6 +299,9 @@ void child_start(char **command, char **alone, int fd, int as)
 	if (child <= 0) {
 		if (!child && fd >= 0)
 			dup2(fd, as);
+		/* a stop from the terminal (^Z) is for us: it would make a stream begin again */
+		if (!child && as == STDOUT_FILENO)
+			setsid();
 		signal(SIGCHLD, sigchld);
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 		child_become(child ? alone : command);
@@ -354,43 +312,23 @@ void child_start(char **command, char **alone, int fd, int as)
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* Where the stream goes: nothing to follow, a regular file, or a pipe or the like. */
-enum target { NOT_FOLLOWED, INTO_FILE, THROUGH };
-
-/* Is a file, or the one to be made, on NFS, CIFS, FUSE or 9p, where a second open costs? */
-static int is_remote(const char *path)
-{
-	char copy[PATH_MAX];
-	struct statfs fs;
-	u32 type;
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	if (statfs(path, &fs) && statfs(dirname(copy), &fs))
-		return 0;
-	type = fs.f_type;
-	return type == 0x6969 || type == 0xff534d42 || type == 0xfe534d42 || type == 0x65735546 ||
-		type == 0x01021997;
-}
-
-static enum target target_of(const struct options *options)
-{
-	const char *path = options->file ? options->file : "/proc/self/fd/1";
-	/* what is not there yet becomes a file */
-	struct stat is = { .st_mode = options->file ? S_IFREG : 0 };
-
-	stat(path, &is);
-	if (S_ISREG(is.st_mode))
-		return is_remote(path) ? NOT_FOLLOWED : INTO_FILE;
-	/* other devices can refuse what btrfs writes, which is then to say so itself */
-	if (!options->file && (S_ISFIFO(is.st_mode) || S_ISSOCK(is.st_mode) ||
-			       (S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3))))
-		return THROUGH;
-	return NOT_FOLLOWED;
-}
-
 int child_can_follow(const struct options *options)
 {
-	return target_of(options) != NOT_FOLLOWED;
+	struct stat is = { .st_mode = S_IFREG };	/* what is not there yet becomes a file */
+
+	if (stat(options->file ? options->file : "/proc/self/fd/1", &is) && !options->file)
+		return 0;
+	/* other devices can refuse what btrfs writes, which is then to say so itself */
+	return !options->direct && (S_ISREG(is.st_mode) || S_ISFIFO(is.st_mode) ||
+		S_ISSOCK(is.st_mode) || (S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3)));
+}
+
+/* The file of -f, as btrfs opens it, but what was in it stays until the stream is there. */
+static int open_file(const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 && errno == ENOENT ? open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : fd;
 }
 
 int child_end(void)
@@ -415,44 +353,59 @@ static int end_of_writer(int status, int error, int sigpipe_ignored)
 	return got ? got : error == EPIPE && !sigpipe_ignored ? SIGPIPE : error << 8;
 }
 
+/* Where the stream has ended. */
+static void tell_end(void)
+{
+	const struct stream *stream = &again.stream;
+
+	if (stream->told.begun && !again.lost)
+		fprintf(stderr, "sendahead: the stream ended at byte %llu of %s\n",
+			(unsigned long long)stream->offset, stream->path);
+}
+
 int child_run(const struct options *options, void (*started)(void))
 {
-	enum target target = target_of(options);
-	int fds[2] = { -1, -1 }, file = -1, status, error = 0;
+	int fds[2] = { -1, -1 }, to = STDOUT_FILENO, status, result, error = 0;
 	struct sigaction sigpipe;
-	off_t at = 0;
 
-	stream_init(&stream);
-	if (target == THROUGH && pipe2(fds, O_CLOEXEC))
-		target = NOT_FOLLOWED;
-	if (target == THROUGH)
-		fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE);
-	if (target == INTO_FILE && !options->file) {
-		file = open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC);
-		at = lseek(STDOUT_FILENO, 0, fcntl(STDOUT_FILENO, F_GETFL) & O_APPEND ?
-			   SEEK_END : SEEK_CUR);
-	}
+	stream_init(&again.stream);
+	if (options->file)
+		to = open_file(options->file);
+	/* what cannot be opened, or is no file, btrfs says itself */
+	if (to < 0 || pipe2(fds, O_CLOEXEC))
+		child_become(options->command);
+	fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE);
 	sigaction(SIGPIPE, NULL, &sigpipe);
-	child_start(options->command, options->command, fds[1], STDOUT_FILENO);
-	if (target == THROUGH)
-		close(fds[1]);
+	child_start(options->piped, options->command, fds[1], STDOUT_FILENO);
+	close(fds[1]);
 	started();
-	if (target == THROUGH) {
-		if (!hand_through(fds[0], STDOUT_FILENO))
-			error = errno;
-		if (error && error != EPIPE)
-			fprintf(stderr, "sendahead: cannot write the stream: %m\n");
-		/* where it cannot be written, btrfs finds nobody to write to */
-		close(fds[0]);
-		close(STDOUT_FILENO);
-	} else {
-		if (target == INTO_FILE && options->file)
-			file = opened_file(child, options->file);
-		if (file >= 0 && at >= 0)
-			look_at_file(file, at, child);
-		else
-			place_tell_over();
+	while (options->file && poll(&(struct pollfd) { fds[0], POLLIN, 0 }, 1, -1) < 0)
+		;
+	if (options->file && !ioctl(fds[0], FIONREAD, &status) && status)
+		error = ftruncate(to, 0) && errno != EINVAL ? errno : 0;
+	result = error ? NOT_WRITTEN : hand_through(fds[0], to);
+	if (result == NOT_WRITTEN && !error)
+		error = errno;
+	if (result == DIFFERS) {
+		fprintf(stderr, "sendahead: the stream began again and is another one: what was "
+			"sent of it is of no use, send it again\n");
+		kill(child, SIGKILL);
+	}
+	if (error && error != EPIPE)
+		fprintf(stderr, "sendahead: cannot write the stream: %m\n");
+	/* where it cannot be written, btrfs finds nobody to write to */
+	close(fds[0]);
+	close(STDOUT_FILENO);
+	if (to != STDOUT_FILENO && close(to) && !error) {
+		error = errno;
+		fprintf(stderr, "sendahead: cannot write the stream: %m\n");
 	}
 	status = child_end();
-	return error ? end_of_writer(status, error, sigpipe.sa_handler == SIG_IGN) : status;
+	if (error)
+		return end_of_writer(status, error, sigpipe.sa_handler == SIG_IGN);
+	if (result == DIFFERS)
+		return 1 << 8;
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		tell_end();
+	return status;
 }

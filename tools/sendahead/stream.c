@@ -14,18 +14,53 @@ static void expect(struct stream *stream, int state, u32 need)
 	stream->have = 0;
 }
 
+/* Here, or with the bytes of @part, the stream of a subvolume begins. */
+static void begins(struct stream *stream, u32 part)
+{
+	stream->has_header = !part;
+	stream->since = stream->nr_head = part;
+	memcpy(stream->head, stream->part, part);
+	stream->all_head = STREAM_HEAD + COMMAND_HEAD;
+	stream->sum = 0;
+}
+
 void stream_init(struct stream *stream)
 {
 	memset(stream, 0, sizeof(*stream));
+	begins(stream, 0);
 	expect(stream, STREAM_HEADER, STREAM_HEAD);
+}
+
+void stream_init_again(struct stream *again, const struct stream *stream)
+{
+	stream_init(again);
+	again->version = stream->version;
+	if (!stream->has_header)
+		expect(again, COMMAND, COMMAND_HEAD);
+}
+
+int stream_is_same(const struct stream *a, const struct stream *b)
+{
+	return a->sum == b->sum && a->since == b->since && a->state == b->state &&
+		a->have == b->have && !memcmp(a->part, b->part, a->have) && a->skip == b->skip;
 }
 
 static void command_begins(struct stream *stream)
 {
 	struct told *told = &stream->told;
+	int starts = stream->command == C_SUBVOL || stream->command == C_SNAPSHOT;
 
-	stream->data = 0;
-	if (stream->command == C_SUBVOL || stream->command == C_SNAPSHOT)
+	stream->data = stream->offset = 0;
+	if (starts && stream->nr_head != STREAM_HEAD + COMMAND_HEAD)
+		begins(stream, COMMAND_HEAD);
+	if (starts)
+		stream->all_head = min_u64(stream->nr_head + (u64)stream->left,
+					   sizeof(stream->head));
+	/* what is in the command has its checksum there: a sum of the heads is one of the stream */
+	stream->sum = (stream->sum ^ get_u64(stream->part) ^ get_u16(stream->part + 8)) *
+		0x9e3779b97f4a7c15;
+	stream->sum ^= stream->sum >> 32;
+	if (starts)
 		*told = (struct told){ .begun = told->begun,
 				       .snapshot = stream->command == C_SNAPSHOT };
 }
@@ -33,12 +68,14 @@ static void command_begins(struct stream *stream)
 static void command_ends(struct stream *stream)
 {
 	stream->told.data += stream->data;
+	stream->offset += stream->data;
 	if (stream->command == C_SUBVOL || stream->command == C_SNAPSHOT)
 		stream->told.begun++;
-	if (stream->command == C_END)
+	expect(stream, COMMAND, COMMAND_HEAD);
+	if (stream->command == C_END) {
 		expect(stream, STREAM_HEADER, STREAM_HEAD);
-	else
-		expect(stream, COMMAND, COMMAND_HEAD);
+		begins(stream, 0);
+	}
 }
 
 static void next_attribute(struct stream *stream)
@@ -55,6 +92,11 @@ static int is_wanted(const struct stream *stream)
 	u16 command = stream->command;
 
 	switch (stream->attribute) {
+	case A_PATH:
+	case A_PATH_TO:
+		return stream->length && stream->length < sizeof(stream->path);
+	case A_FILE_OFFSET:
+		return stream->length == 8;
 	case A_UUID:
 	case A_CLONE_UUID:
 		return stream->length == 16 && (command == C_SUBVOL || command == C_SNAPSHOT);
@@ -76,6 +118,14 @@ static void take_value(struct stream *stream)
 	struct told *told = &stream->told;
 
 	switch (stream->attribute) {
+	case A_PATH:
+	case A_PATH_TO:
+		memcpy(stream->path, stream->part, stream->length);
+		stream->path[stream->length] = 0;
+		break;
+	case A_FILE_OFFSET:
+		stream->offset = get_u64(stream->part);
+		break;
 	case A_UUID:
 		memcpy(told->uuid, stream->part, sizeof(told->uuid));
 		break;
@@ -150,32 +200,34 @@ static int step(struct stream *stream)
 	return -1;
 }
 
-int stream_feed(struct stream *stream, const u8 *p, size_t n)
+/* So many bytes are done. Return: whether they are the last ones with which a subvolume begins. */
+static int done(struct stream *stream, const u8 *p, size_t n)
 {
-	while (n) {
-		size_t part = min_u64(n, stream->skip);
+	size_t part = min_u64(n, stream->all_head - stream->nr_head);
 
-		stream->skip -= part;
-		p += part;
-		n -= part;
-		if (!n)
-			break;
-		part = min_u64(n, stream->need - stream->have);
-		memcpy(stream->part + stream->have, p, part);
-		stream->have += part;
-		p += part;
-		n -= part;
-		/* what is wrong stays as it is, and is found wrong the next time as well */
-		if (stream->have == stream->need && step(stream))
-			return -1;
-	}
-	return 0;
+	memcpy(stream->head + stream->nr_head, p, part);
+	stream->nr_head += part;
+	stream->since += n;
+	return part && stream_has_begun(stream);
 }
 
-u64 stream_pass(struct stream *stream)
+size_t stream_feed(struct stream *stream, const u8 *p, size_t n)
 {
-	u64 skip = stream->skip;
+	size_t at = 0;
 
-	stream->skip = 0;
-	return skip;
+	while (at < n) {
+		size_t skip = min_u64(n - at, stream->skip);
+		size_t part = min_u64(n - at - skip, stream->need - stream->have);
+
+		stream->skip -= skip;
+		memcpy(stream->part + stream->have, p + at + skip, part);
+		stream->have += part;
+		at += skip + part;
+		if (done(stream, p + at - skip - part, skip + part))
+			n = at;
+		/* what is wrong stays as it is, and is found wrong the next time as well */
+		if (stream->have == stream->need && step(stream))
+			return 0;
+	}
+	return n;
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A stream that begins once more in its middle. Its first command names the subvolume and its
+ * last change, so nothing in the subvolume can be the same. The subvolume is read-only: what comes
+ * is what came before, which is compared by its commands' checksums and left out.
+ */
+#include "again.h"
+
+/* Bytes at the end that may be how the subvolume begins: the kernel writes its head as a whole. */
+static size_t tail(const struct stream *stream, const u8 *p, size_t n)
+{
+	size_t at = n < stream->nr_head ? 0 : n - stream->nr_head + 1;
+
+	while (at < n && memcmp(p + at, stream->head, n - at))
+		at++;
+	/* it may have come no further, more than once */
+	while (stream->has_header && at < n && at >= STREAM_HEAD && n - at < 4096 &&
+	       !memcmp(p + at - STREAM_HEAD, stream->head, STREAM_HEAD))
+		at -= STREAM_HEAD;
+	return n - at;
+}
+
+/* Return: whether the bytes are those of a stream. */
+static int feed_all(struct stream *stream, const u8 *p, size_t n)
+{
+	size_t at, done = 1;
+
+	for (at = 0; at < n && done; at += done)
+		done = stream_feed(stream, p + at, n - at);
+	return done > 0;
+}
+
+int again_look(struct again *again, const u8 *p, size_t n, size_t *pass, size_t *drop)
+{
+	struct stream *stream = &again->stream;
+	const u8 *head = NULL;
+
+	*pass = *drop = 0;
+	if (!again->lost && stream_has_begun(stream)) {
+		head = memmem(p, n, stream->head, stream->nr_head);
+		n -= head ? 0 : tail(stream, p, n);
+	}
+	if (head) {
+		/* what is before it comes again as well */
+		*drop = head - p + stream->nr_head;
+		again->times++;
+		again->left = stream->since - stream->nr_head;
+		stream_init_again(&again->retold, stream);
+		feed_all(&again->retold, head, stream->nr_head);
+	} else if (again->left) {
+		*drop = min_u64(n, again->left);
+		again->left -= *drop;
+		if (!feed_all(&again->retold, p, *drop))
+			return -1;
+	} else {
+		if (!again->lost)
+			*pass = stream_feed(stream, p, n);
+		again->lost = !*pass && n;
+		if (again->lost)
+			*pass = n;
+		return 0;
+	}
+	return again->left || stream_is_same(stream, &again->retold) ? 0 : -1;
+}
