@@ -2,8 +2,9 @@
 /*
  * The real btrfs receive gets its stream from a buffer, which takes what comes while it is
  * at work, and in which files that are renamed as soon as they are made become one command.
- * Before btrfs is told that a subvolume ends, what is received is written to the disk: btrfs
- * makes two commits then, and for data that is written later much of the trees is written again.
+ * Before btrfs is told that a subvolume ends, what is received is written to the disk: btrfs does
+ * not look whether that can be done before it says that all is received; and it makes two commits
+ * then, and for data that is written later much of the trees is written again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,12 +33,6 @@
 #define LOOK_NS 100000			/* between the first two looks at whether all is received, */
 #define LOOKS 1000			/* and so many times that between later ones, at most */
 #define MEMORY_NS 100000000		/* between two looks at how much memory is left */
-#define SYNC_LEAST (1 << 20)		/* bytes of a subvolume's stream that are worth a sync */
-/* What others have to write is not waited for: more is not this subvolume's, in bytes. */
-#define SYNC_TREES (32 << 20)		/* btrfs itself writes its trees from there on */
-#define SYNC_TIMES 8			/* of the stream: a small file takes a page */
-#define SYNC_MOST (1ULL << 30)
-
 /* Where two parts of the kernel give each new file a label by the directory it is made in. */
 static int labels_files(void)
 {
@@ -97,9 +92,12 @@ struct pump {
 	size_t held;		/* bytes read, and not in the queue yet */
 	int waited;		/* long enough for more */
 	int error;		/* of reading */
-	int directory;		/* of what is received, or -1 */
-	u64 from, end;		/* the last subvolume that ends: from where to where in the stream */
+	const char *target;
+	int directory;		/* that one, or -1: nothing is synced */
+	u64 end;		/* of a subvolume in the stream, not handed on yet, or NONE */
+	char name[256];		/* of the subvolume */
 	u32 looks;		/* at whether it is received */
+	int failed;		/* it could not be written */
 	u64 sized;		/* when the buffer was, or 0: it is not to be */
 };
 
@@ -133,21 +131,26 @@ static void add(struct pump *pump, size_t n)
 	place_tell_news();
 }
 
-/* What was read goes into the queue, but for what is to wait for more. */
+/* What was read goes into the queue, but for what is to wait for more, or for the end before. */
 static void sort_out(struct pump *pump, u8 *p, int hold)
 {
+	struct rename *rename = &pump->rename;
 	size_t done;
 
 	do {
-		done = rename_run(&pump->rename, p, &pump->held, hold);
-		add(pump, done);
-		p += done;
-		if (pump->rename.state == RENAME_AT_END) {
-			pump->from = pump->end;
+		if (rename->at_end && pump->end != NONE)
+			return;
+		if (rename->at_end && pump->directory >= 0) {
 			pump->end = pump->queue->end;
 			pump->looks = 0;
+			memcpy(pump->name, rename->name, sizeof(pump->name));
 		}
-	} while (pump->rename.state == RENAME_AT_END);
+		done = rename_run(rename, p, &pump->held, hold);
+		add(pump, done);
+		p += done;
+	} while (rename->at_end);
+	if (pump->in < 0)
+		add(pump, pump->held);
 }
 
 /* Read what is there, up to the end. */
@@ -165,69 +168,81 @@ static void take_in(struct pump *pump, u8 *p, size_t room)
 		pump->held += n;
 	pump->waited = 0;
 	sort_out(pump, p, pump->in >= 0);
-	if (pump->in < 0)
-		add(pump, pump->held);
 }
 
-/* Nothing has come for a while: what is held back is not to wait for more. */
-static void let_go(struct pump *pump)
+/* What is held back is looked at once more. */
+static void look_again(struct pump *pump, int hold)
 {
 	size_t room;
 	u8 *p = queue_room(pump->queue, pump->held, &room);
 
-	pump->waited = 1;
 	if (p)
-		sort_out(pump, p, 0);
+		sort_out(pump, p, hold);
 }
 
-/* Is nothing left but the end of a subvolume, worth a look at what is received? */
+/* Has the receive to get what ends a subvolume now, or all of it but one byte? */
 static int is_at_end(const struct pump *pump)
 {
-	const struct queue *queue = pump->queue;
+	return pump->end != NONE && pump->queue->begin - pump->end <= 1;
+}
 
-	return pump->directory >= 0 && pump->end - pump->from >= SYNC_LEAST &&
-		queue->begin == pump->end && queue->end == pump->end + COMMAND_HEAD && !pump->held;
+/* What is on the way is not received yet. */
+static int is_taken(struct pump *pump)
+{
+	int left;
+
+	if ((ioctl(pump->out, SIOCOUTQ, &left) && ioctl(pump->out, FIONREAD, &left)) || !left)
+		return 1;
+	pump->looks++;
+	return 0;
+}
+
+/* Return: whether all that is received is on the disk. */
+static int write_received(struct pump *pump)
+{
+	/* without the trees that change once more, which syncfs() writes first */
+	ioctl(pump->directory, BTRFS_IOC_SYNC);
+	if (!syncfs(pump->directory))
+		return 1;
+	fprintf(stderr, "sendahead: cannot write to %s: %s: delete %s there, parts of it may be lost\n",
+		pump->target, strerror(errno), pump->name);
+	pump->failed = 1;
+	return 0;
 }
 
 /*
- * Have what is received written, unless it would be somebody else's that is waited for.
- * Return: whether that is done.
+ * Of what ends a subvolume, the receive gets the first byte when it has taken all before. It takes
+ * that when it has done all before: then that is written, and it gets the others, or none.
+ * Return: whether to go on.
  */
-static int write_received(struct pump *pump)
-{
-	u64 ours = SYNC_TREES + SYNC_TIMES * (pump->end - pump->from);
-	int left;
-
-	/* what is on the way is not received yet */
-	if ((!ioctl(pump->out, SIOCOUTQ, &left) || !ioctl(pump->out, FIONREAD, &left)) && left) {
-		pump->looks++;
-		return 0;
-	}
-	/* unlike syncfs() it does not write trees that change once more */
-	if (limits_dirty() < min_u64(ours, SYNC_MOST))
-		ioctl(pump->directory, BTRFS_IOC_SYNC);
-	return 1;
-}
-
-/* Return: whether btrfs is still there. */
 static int hand_on(struct pump *pump)
 {
+	struct queue *queue = pump->queue;
 	const u8 *p;
 	size_t n;
 	ssize_t done;
 
-	while (p = queue_first(pump->queue, &n), n) {
-		if (pump->queue->begin < pump->end)
-			n = min_u64(n, pump->end - pump->queue->begin);
-		else if (is_at_end(pump) && !write_received(pump))
-			break;
+	while (p = queue_first(queue, &n), n) {
+		if (is_at_end(pump)) {
+			if (!is_taken(pump))
+				break;
+			pump->looks = 0;
+			if (queue->begin == pump->end)
+				n = 1;
+			else if (write_received(pump))
+				pump->end = NONE;
+			else
+				return 0;
+		}
+		if (queue->begin < pump->end)
+			n = min_u64(n, pump->end - queue->begin);
 		done = write(pump->out, p, min_u64(n, pump->at_once));
 		/* no memory, as a control group has it, is no end */
 		if (done < 0 && (errno == ENOBUFS || errno == ENOMEM))
 			usleep(LOOK_NS / 1000 * LOOKS);
 		if (done < 0)
 			return errno != EPIPE && errno != ECONNRESET;
-		queue_take(pump->queue, done);
+		queue_take(queue, done);
 	}
 	return 1;
 }
@@ -237,7 +252,7 @@ static void pump_all(struct pump *pump)
 {
 	struct queue *queue = pump->queue;
 
-	while (pump->in >= 0 || queue->begin != queue->end) {
+	while (pump->in >= 0 || queue->begin != queue->end || pump->held) {
 		struct pollfd fds[2] = { { .fd = -1, .events = POLLIN }, { .fd = pump->out } };
 		int n, waits, ends = is_at_end(pump);
 		struct timespec wait = { .tv_nsec = !ends ? PATIENCE_NS :
@@ -245,7 +260,8 @@ static void pump_all(struct pump *pump)
 		u8 *p = NULL;
 		size_t room;
 
-		if (pump->in >= 0)
+		/* behind two ends nothing is read */
+		if (pump->in >= 0 && !pump->rename.at_end)
 			p = queue_room(queue, pump->held, &room);
 		if (p)
 			fds[0].fd = pump->in;
@@ -259,8 +275,11 @@ static void pump_all(struct pump *pump)
 			return;
 		if (!n || (pump->sized && now_ns() - pump->sized > MEMORY_NS))
 			size_buffer(pump);
-		if (!n && !ends)
-			let_go(pump);
+		/* nothing has come for a while */
+		if (!n && !ends) {
+			pump->waited = 1;
+			look_again(pump, 0);
+		}
 		if (n <= 0 && !ends)
 			continue;
 		if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
@@ -269,13 +288,15 @@ static void pump_all(struct pump *pump)
 			take_in(pump, p, room);
 		if (!hand_on(pump))
 			return;
+		if (pump->rename.at_end && pump->end == NONE)
+			look_again(pump, pump->in >= 0);
 	}
 }
 
 int receive_run(const struct options *options, struct queue *queue, struct received *received,
 		void (*started)(void))
 {
-	struct pump pump = { .queue = queue, .directory = -1 };
+	struct pump pump = { .queue = queue, .directory = -1, .end = NONE };
 	int fds[2], in = -1, status;
 
 	if (queue)
@@ -292,6 +313,7 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	pump.sized = options->buffer ? 0 : now_ns();
 	size_buffer(&pump);
 	received->buffer_bytes = (u64)queue->most * QUEUE_CHUNK;
+	pump.target = options->directory;
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* -v twice: each command is printed */
@@ -308,5 +330,5 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	received->renames_saved = pump.rename.changed;
 	rename_free(&pump.rename);
 	status = child_end();
-	return pump.error && !status ? 1 << 8 : status;
+	return (pump.error || pump.failed) && !status ? 1 << 8 : status;
 }

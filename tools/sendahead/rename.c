@@ -5,6 +5,7 @@
  */
 #include <limits.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -315,6 +316,8 @@ static void learn(struct rename *rename, const u8 *p, size_t n)
 		begin(rename);
 		rename->is_new = command.number == C_SUBVOL;
 		rename->begun++;
+		snprintf(rename->name, sizeof(rename->name), "%.*s", (int)path->n,
+			 path->n ? (const char *)path->p : "");
 		/* of what, it may say behind what is not looked at */
 		rename->snapshot = command.number == C_SNAPSHOT;
 		memset(rename->parent, 0, sizeof(rename->parent));
@@ -421,7 +424,7 @@ static size_t pass(struct rename *rename, size_t n, size_t *out)
 	*out = min_u64(n, rename->left);
 	rename->left -= *out;
 	if (!rename->left)
-		rename->state = rename->state == RENAME_WITHIN ? RENAME_AT_COMMAND : RENAME_AT_HEAD;
+		rename->state = rename->is_last_command ? RENAME_AT_HEAD : RENAME_AT_COMMAND;
 	return *out;
 }
 
@@ -430,6 +433,7 @@ static size_t at_command(struct rename *rename, u8 *p, size_t n, int hold, size_
 {
 	u16 command;
 	u64 size, need;
+	int begins;
 
 	if (n < COMMAND_HEAD)
 		return 0;
@@ -444,11 +448,17 @@ static size_t at_command(struct rename *rename, u8 *p, size_t n, int hold, size_
 		return 0;
 	if (command >= C_MKFILE && command <= C_SYMLINK)
 		return made(rename, p, n, hold, out);
+	begins = command == C_SUBVOL || command == C_SNAPSHOT;
+	if (rename->within && (begins || command == C_END) && !rename->at_end) {
+		rename->at_end = 1;
+		return 0;
+	}
+	rename->at_end = 0;
+	rename->within = begins || (rename->within && command != C_END);
+	rename->is_last_command = command == C_END;
 	if (need > COMMAND_HEAD)
 		learn(rename, p, need);
-	rename->state = command == C_END ? RENAME_AT_END : RENAME_WITHIN;
-	if (command == C_END)
-		return 0;
+	rename->state = RENAME_WITHIN;
 	rename->left = size;
 	return pass(rename, n, out);
 }
@@ -465,12 +475,7 @@ static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 		return *out = STREAM_HEAD;
 	case RENAME_AT_COMMAND:
 		return at_command(rename, p, n, hold, out);
-	case RENAME_AT_END:
-		rename->state = RENAME_WITHIN_END;
-		rename->left = COMMAND_HEAD + (u64)get_u32(p);
-		return pass(rename, n, out);
 	case RENAME_WITHIN:
-	case RENAME_WITHIN_END:
 		return pass(rename, n, out);
 	case RENAME_UNKNOWN:
 		break;

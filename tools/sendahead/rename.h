@@ -13,13 +13,11 @@
 /* Bytes that may be held back until more of the stream is there, less than this. */
 #define RENAME_HELD 20480
 
-/* What comes next, and what comes then. */
+/* What comes next. */
 enum rename_state {
-	RENAME_AT_HEAD,		/* the head of a stream: AT_COMMAND, UNKNOWN */
-	RENAME_AT_COMMAND,	/* a command: AT_COMMAND, WITHIN, AT_END, UNKNOWN */
-	RENAME_WITHIN,		/* bytes of a command that go as they are: AT_COMMAND */
-	RENAME_AT_END,		/* the command that ends a stream, which waits: WITHIN_END */
-	RENAME_WITHIN_END,	/* bytes of that one: AT_HEAD */
+	RENAME_AT_HEAD,		/* the head of a stream */
+	RENAME_AT_COMMAND,	/* a command */
+	RENAME_WITHIN,		/* bytes of a command that go as they are */
 	RENAME_UNKNOWN,		/* what is not understood: all of it goes as it is */
 };
 
@@ -27,6 +25,9 @@ struct rename {
 	int unchanged;		/* nothing is to be changed */
 	enum rename_state state;
 	u64 left;		/* bytes of a command that go as they are */
+	int within;		/* a subvolume has begun, and not ended */
+	int at_end;		/* the next command ends it, and waits */
+	int is_last_command;	/* of a stream: its head comes next */
 	void *fresh;		/* directories, by their paths, as tsearch() has them */
 	size_t nr_fresh;
 	int is_new;		/* of what is at the top everything is known */
@@ -37,6 +38,7 @@ struct rename {
 	u16 last_made;		/* by this command */
 	u64 changed;		/* commands saved */
 	u32 begun;		/* subvolumes */
+	char name[256];		/* of the last one */
 	int snapshot;		/* the last one is based on that with this UUID, zeros: not known */
 	u8 parent[16];
 };
@@ -55,7 +57,7 @@ struct rename {
  * a directory stays what it is until something is renamed or removed that may be a directory: all
  * of them are forgotten then.
  *
- * In front of the end of a stream it stops, with RENAME_AT_END; called again, it goes on.
+ * In front of the command that ends a subvolume it stops, with @at_end; called again, it goes on.
  *
  * Return: bytes of them that are to be passed on, the others are held back
  */

@@ -149,6 +149,7 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 	while (in < n) {
 		size_t more = min_u64(part, n - in), pass;
 		u8 *copy = malloc(held + more), *from;
+		u16 command;
 
 		/* in memory that ends where they do */
 		memcpy(copy, out + done, held);
@@ -162,11 +163,12 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 				abort();
 			done += pass;
 			held -= pass;
-			if (rename.state != RENAME_AT_END)
+			if (!rename.at_end)
 				break;
 			/* there it stops, and goes on */
 			stops++;
-			if (held < HEAD || get_u16(from + pass + 4) != 21)
+			command = get_u16(from + pass + 4);
+			if (held < HEAD || (command != 21 && command > 2))
 				abort();
 		}
 		free(copy);
