@@ -236,6 +236,7 @@ static const char *why_not(void)
 static int send(void)
 {
 	const char *why = why_not();
+	u64 begun = now_ns();
 	int status = 0;
 
 	if (why)
@@ -248,6 +249,7 @@ static int send(void)
 		report(&options, place);
 	if (why)
 		child_become(options.command);
+	report_on_terminal(&options, place, "send", place->stream_bytes, now_ns() - begun);
 	return end_as(status);
 }
 
@@ -255,6 +257,7 @@ static int receive(void)
 {
 	struct received received = { 0 };
 	const char *why = why_alone();
+	u64 begun = now_ns();
 	int status;
 
 	if (why)
@@ -267,6 +270,7 @@ static int receive(void)
 		report_received(&options, &received, place);
 	if (status < 0)
 		child_become(options.command);
+	report_on_terminal(&options, place, "receive", received.stream_bytes, now_ns() - begun);
 	return end_as(status);
 }
 

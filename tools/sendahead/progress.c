@@ -51,8 +51,7 @@ static int others_show(void)
 	return found;
 }
 
-/* Is this a job in the background of that terminal? */
-static int is_in_background(void)
+int progress_is_in_background(void)
 {
 	pid_t group = tcgetpgrp(STDERR_FILENO);
 
@@ -97,7 +96,7 @@ void progress(const struct options *options, struct place *place)
 		/* the leaves are an estimate until then */
 		if (leaves > 0)
 			share = fmax(share, passed(mark + 1, place->data) / leaves);
-		if (seconds > 1 && place->stream_bytes && !is_in_background() && !others_show())
+		if (seconds > 1 && place->stream_bytes && !progress_is_in_background() && !others_show())
 			show(place, mark, share, all, seconds);
 	}
 }

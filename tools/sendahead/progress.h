@@ -11,4 +11,7 @@
 /* Show it on standard error, until this process is killed. */
 void progress(const struct options *options, struct place *place) __attribute__((noreturn));
 
+/* Is this a job in the background of the terminal on standard error? */
+int progress_is_in_background(void);
+
 #endif

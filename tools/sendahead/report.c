@@ -3,7 +3,9 @@
  * What was done, as JSON: one line.
  */
 #include <stdio.h>
+#include <unistd.h>
 
+#include "progress.h"
 #include "report.h"
 
 static void print_string(FILE *file, const char *text)
@@ -71,6 +73,24 @@ void report(const struct options *options, struct place *place)
 	};
 
 	print(options, stats, numbers);
+}
+
+void report_on_terminal(const struct options *options, struct place *place, const char *command,
+			u64 bytes, u64 ns)
+{
+	struct stats *stats = &place->stats;
+
+	if (options->quiet || !isatty(STDERR_FILENO) || progress_is_in_background())
+		return;
+	fprintf(stderr, "sendahead %s: %.1f MB in %.1f s, %.1f MB/s; ", command, bytes / 1e6,
+		ns / 1e9, bytes * 1e3 / ns);
+	if (stats->data_bytes)
+		fprintf(stderr, "%.1f MB of data, ", stats->data_bytes / 1e6);
+	if (stats->paths)
+		fprintf(stderr, "%llu paths, ", stats->paths);
+	fprintf(stderr, "%llu blocks read ahead", stats->nodes + stats->leaves);
+	stats->why[sizeof(stats->why) - 1] = 0;
+	fprintf(stderr, "%s%s\n", *stats->why ? ": " : "", stats->why);
 }
 
 void report_received(const struct options *options, const struct received *received,

@@ -16,4 +16,8 @@ void report(const struct options *options, struct place *place);
 void report_received(const struct options *options, const struct received *received,
 		     struct place *place);
 
+/* On a terminal, in one line: @bytes of a stream were handed on by @command in @ns nanoseconds. */
+void report_on_terminal(const struct options *options, struct place *place, const char *command,
+			u64 bytes, u64 ns);
+
 #endif
