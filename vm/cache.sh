@@ -12,16 +12,9 @@ take() {
 	echo "$1/linux"
 }
 
-# keep DIR NEW: NEW becomes DIR, and of its kind and name those stay that were used last,
-# two, and all that were in the last hour: a machine may be about to start from them.
+# keep DIR NEW: NEW becomes DIR, and others of its kind and name are forgotten.
 keep() {
-	local hex='[0-9a-f][0-9a-f][0-9a-f][0-9a-f]'
-	local -a old
-
 	rm -rf "$1"
 	mv "$2" "$1"
-	# shellcheck disable=SC2012,SC2086 # a pattern of plain names
-	mapfile -t old < <(ls --directory -t "${1%-*}"-$hex$hex$hex$hex | tail --lines=+3)
-	[[ ${#old[@]} == 0 ]] ||
-		find "${old[@]}" -maxdepth 0 -mmin +60 -exec rm -rf {} +
+	forget "${1%-*}"-[0-9a-f][0-9a-f][0-9a-f][0-9a-f]*
 }

@@ -118,6 +118,16 @@ has_room() {
 	fi
 }
 
+# forget PATH...: of these, all but the two that were used last go, and those of the last hour:
+# another run may be about to use them.
+forget() {
+	local -a old
+
+	# shellcheck disable=SC2012 # plain names
+	mapfile -t old < <(ls --directory -t -- "$@" 2>/dev/null | tail --lines=+3)
+	(( ! ${#old[@]} )) || find "${old[@]}" -maxdepth 0 -mmin +60 -exec rm --recursive --force {} +
+}
+
 # Let nothing of the caller's git reach a repository we look into or make:
 # neither the one we may be called from, nor identity, hooks or settings.
 isolate_git() {
