@@ -59,15 +59,40 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# An argument of a tool that takes one kernel, and is none of its own options.
-# shellcheck disable=SC2154 # kernel is set by who calls this
+# parse FLAGS OPTIONS ARGUMENT...: of the options of two lists of words sets each that is given,
+# disk_memory of --disk-memory, to yes or to its value; all else is in "rest".
+parse() {
+	local flags=" $1 " options=" $2 " name
+
+	shift 2
+	rest=()
+	while (( $# )); do
+		name="${1#--}"
+		case "$1" in
+		-h|--help) usage; exit 0 ;;
+		-*[[:space:]]*|-) usage_error "unknown option '$1'" ;;
+		--) rest+=("${@:2}"); return ;;
+		-*)
+			if [[ "$options" == *" $name "* ]]; then
+				take_value "$@"
+				shift
+			elif [[ "$flags" == *" $name "* ]]; then
+				printf -v "${name//-/_}" yes
+			else
+				usage_error "unknown option '$1'"
+			fi ;;
+		*) rest+=("$1") ;;
+		esac
+		shift
+	done
+}
+
+# take_kernel: the one argument that is left, of a tool that takes one kernel.
 take_kernel() {
-	case "$1" in
-	-h|--help) usage; exit 0 ;;
-	-*) usage_error "unknown option '$1'" ;;
-	esac
-	[[ -z "$kernel" ]] || usage_error "one kernel at a time"
-	kernel="$1"
+	(( ${#rest[@]} )) || usage_error "no kernel named"
+	(( ${#rest[@]} == 1 )) || usage_error "one kernel at a time"
+	# shellcheck disable=SC2034 # for who calls this
+	kernel="${rest[0]}"
 }
 
 # Run a long command so that a signal stops it together with the script.
