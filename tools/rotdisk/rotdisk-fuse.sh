@@ -17,7 +17,7 @@
 readonly state=/run/sendahead
 readonly records=$state/rotdisk runs=$state/runs
 
-# What the way through FUSE and the loop device costs at most, see "rotdisk cost".
+# What the way through FUSE and the loop device costs at most.
 readonly lane_ns=150000 lane_rate=20000
 
 # process PID: as it is written in a record; nothing if there is none.
@@ -226,7 +226,7 @@ refuse_fast() {
 	many=$(random_reads "$path" "$depth")
 	((one < lane_ns || 1000000000 / many > lane_rate)) || return 0
 	die "this disk answers a read in $((one / 1000)) us and $((1000000000 / many)) in a second, but FUSE and a loop \
-device need up to $((lane_ns / 1000)) us and carry $lane_rate (rotdisk cost): take a slower profile, or the driver" 77
+device need up to $((lane_ns / 1000)) us and carry $lane_rate: take a slower profile, or the driver" 77
 }
 
 # Queue and features as the driver's, see rotdisk_add_disk() in rotdisk.c.
@@ -306,35 +306,4 @@ fuse_trace() {
 	printf 3 >>"$1/folder/trace"
 	printf 'submit_ns\tfinish_ns\tlba\tsectors\top\tmeta\thit\tseek_ns\trotation_ns\ttransfer_ns\n'
 	cat "$1/trace"
-}
-
-# What it costs to go through FUSE and the loop device.
-fuse_cost() {
-	local name=cost-$$ device depth
-
-	quiet=1 clean
-	# a run, so that the next one finds what is left of it, fio as well
-	SENDAHEAD_RUN=$(process $$)
-	export SENDAHEAD_RUN
-	: >"$runs/$SENDAHEAD_RUN"
-	made_fuse=$name
-	device=$(fuse_create "$name" "$(read_profile desktop-7200)" $((1 << 30)) \
-		"$(profile_path desktop-7200)")
-	printf 0 >>"$records/$name/folder/timing"
-	for depth in 1 1 1 32 32 32; do
-		fio --name=cost "--filename=$device" --readonly --direct=1 --ioengine=libaio --thread \
-			--rw=randread --bs=4k --iodepth="$depth" --size=1g --runtime=1 --time_based \
-			--output-format=json
-	done | jq --raw-output --slurp --arg processors "$(nproc)" --arg load "$(cut --delimiter=' ' --fields=1 /proc/loadavg)" \
-		--argjson ns "$lane_ns" --argjson rate "$lane_rate" '
-		map(.jobs[0]["job options"] + .jobs[0].read) | group_by(.iodepth | tonumber) |
-		([.[0][].lat_ns.mean] | min) as $each | ([.[1][].iops] | max) as $second |
-		"reads of 4 KiB, timing off, \($processors) processors, load \($load), the best of three seconds:",
-		"one at a time: \($each / 100 | round / 10) us each",
-		"32 at a time: \($second | round) in a second",
-		if $each <= $ns and $second >= $rate then "within the \($ns / 1000) us and \($rate) in a second that profiles are admitted by"
-		else "slower than the \($ns / 1000) us and \($rate) in a second that profiles are admitted by: it is the processors, which other work or a virtual machine takes a part of" end'
-	drop_disk "$name"
-	made_fuse=
-	rm --force "$runs/$SENDAHEAD_RUN"
 }
