@@ -200,7 +200,7 @@ def check(options):
                 options.rate or options.latency):
             wrong("--clock all goes without --device, --kind, --beside, --buffer, --rate, "
                   "--latency")
-        options.instruction_ns = float(ns)
+        options.instruction_ns = float(ns) if "." in ns else int(ns)
     elif options.processor:
         wrong("--processor goes with --clock all")
     elif options.cached and not options.own_kernel:
