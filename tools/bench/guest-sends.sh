@@ -213,20 +213,12 @@ list_metadata() {
 
 # counters_json WHICH FILE: those of the simulated disk whose operation matches, as an object.
 counters_json() {
-	awk -F '\t' -v which="$1" '
-		NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
-		$1 ~ which {
-			requests += $column["requests"]; sectors += $column["sectors"]
-			hits += $column["hits"]; seek += $column["seek_ns"]
-			rotation += $column["rotation_ns"]
-			transfer += $column["transfer_ns"]
-		}
-		END {
-			printf "{\"requests\":%d,\"sectors\":%d,\"hits\":%d,",
-				requests, sectors, hits
-			printf "\"seek_ns\":%.0f,\"rotation_ns\":%.0f,", seek, rotation
-			printf "\"transfer_ns\":%.0f}", transfer
-		}' "$2"
+	jq --raw-input --slurp --compact-output --arg which "$1" '
+		rtrimstr("\n") | split("\n") | map(split("\t")) | .[0] as $names |
+		(.[1:] | map(select(.[0] | test($which)) | [$names, .] | transpose |
+			map({(.[0]): (.[1] | tonumber?)}) | add)) as $rows |
+		["requests", "sectors", "hits", "seek_ns", "rotation_ns", "transfer_ns"] |
+		map({(.): ([$rows[][.]] | add // 0)}) | add' "$2"
 }
 
 # keep_trace DISK NAME: prints the file as JSON, or null where none is kept.

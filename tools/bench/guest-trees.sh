@@ -7,7 +7,6 @@
 workload_step() {
 	local options=(--seed "${job[seed]}" --pace "${job[PACE]}") word name
 
-	[[ ${job[progress]} == 0 ]] || options+=(--progress)
 	for word; do
 		if [[ $word =~ ^[A-Z_]+$ ]]; then
 			name=${word,,}

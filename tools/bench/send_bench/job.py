@@ -99,8 +99,7 @@ def job_text(options, workload, **more):
     same = ("device receive_device erase dry_run samples to no_data compressed_data no_fio cached "
             "beside buffer rate latency receive_rounds seed clock own_kernel").split()
     job = {**workload.numbers, **{name: getattr(options, name) for name in same},
-           "trace": not options.no_trace, "simulated": not options.device, "lane": options.kind,
-           "progress": False, **more}
+           "trace": not options.no_trace, "simulated": not options.device, "lane": options.kind, **more}
     lines = []
     for key, value in job.items():
         value = str(int(value) if isinstance(value, bool) else value)

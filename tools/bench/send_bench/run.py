@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 
 from .environment import environment, output_of, read
@@ -43,29 +42,6 @@ def call(*command, **options):
 def base(path):
     """The last part of a path."""
     return os.path.basename(path.rstrip("/")) or "/"
-
-
-def write(message):
-    """To standard error, or to nobody: the guest must not wait for a reader for ever."""
-    try:
-        sys.stderr.buffer.write(message)
-        sys.stderr.buffer.flush()
-    except OSError:
-        pass
-
-
-def show_progress(messages):
-    """Lines '@progress DONE TOTAL WHAT' become one line that is written over, on a terminal;
-    everything else passes."""
-    shown = False
-    for line in messages:
-        match = re.match(rb"@progress (\d+) (\d+) (.*)", line)
-        if match:
-            line = b"%s: %s of %s" % match.group(3, 1, 2)
-        write((b"\r\033[K" if shown or match else b"") + line)
-        shown = bool(match)
-    if shown:
-        write(b"\r\033[K")
 
 
 def processor_times():
@@ -190,9 +166,8 @@ class Run:
                     profile.write(slow_profile(read(file), options.instruction_ns))
                 check_profile(slow)
         open(self.path("samples.jsonl"), "w", encoding="utf-8").close()
-        more = {"progress": sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"}
-        if options.dry_run and not options.own_kernel:
-            more["dir"] = "/scratch"  # as the machine would have it
+        # as the machine would have it
+        more = {"dir": "/scratch"} if options.dry_run and not options.own_kernel else {}
         with open(self.path("job"), "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(job_text(options, self.workload, **more))
 
@@ -264,12 +239,8 @@ class Run:
         # The guest heeds it only after what it has started, a send, say: that ends as well.
         group = self.options.own_kernel and not self.options.dry_run
         self.child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            preexec_fn=os.setpgrp if group else
+            command, stdin=subprocess.DEVNULL, preexec_fn=os.setpgrp if group else
             lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-        # What it said last may explain the status.
-        shown = threading.Thread(target=show_progress, args=(self.child.stderr,))
-        shown.start()
         try:
             status = self.child.wait()
         except BaseException:
@@ -277,8 +248,6 @@ class Run:
                 (os.killpg if group else os.kill)(self.child.pid, signal.SIGTERM)
             self.child.wait()
             raise
-        finally:
-            shown.join()
         return status if status >= 0 else 128 - status
 
     def seal(self):
@@ -348,13 +317,13 @@ class Run:
             subprocess.run(["ln", "--symbolic", "--force", "--no-dereference", base(self.output),
                             tool("results", "latest")], check=True)
         picture, page = (os.path.join(self.output, name) for name in ("head.svg", "report.html"))
+        self.note(f"a page with a picture of the disk's head: {page}")
         for words in (["--format", "svg", "--output", picture],
                       ["--format", "html", "--output", page],
                       ["--format", self.options.format]):
             status = subprocess.run([*report, *words, self.output], check=False).returncode
             if status:
                 sys.exit(status)
-        self.note(f"the same with a picture of the disk's head: {page}")
 
     def clean(self):
         """Undo what this run has made and not published."""
