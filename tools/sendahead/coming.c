@@ -23,6 +23,7 @@
 #include "search.h"
 #include "sweep.h"
 #include "threads.h"
+#include "written.h"
 
 #define THREADS 32			/* a disk with heads takes its pick of so many */
 #define WINDOW 4096			/* paths looked up at once */
@@ -32,6 +33,8 @@
 #define LIMIT (1ULL << 30)		/* bytes of leaves, at most */
 #define PAUSE_NS 10000000		/* between two looks at what has come */
 #define PAUSES 2			/* after which nothing seems to come */
+
+#define LEFT 100			/* pauses, after which nothing seems to be received */
 
 #define SHORT 512			/* bytes of a command that begins a subvolume are less */
 
@@ -53,7 +56,10 @@ struct coming {
 	u64 touched;			/* paths so far */
 	int spaces;			/* leaves that tell of space are wanted, or read */
 	int meanwhile;			/* leaves are read while nothing comes */
-	int swept;			/* no need to follow the stream */
+	int swept;			/* no need to look anything up */
+	int writes;			/* files are written while it arrives */
+	char file[2 * PATH_MAX];	/* that one, from the directory on: first the subvolume's */
+	size_t name;			/* bytes of that */
 	char last[PATH_MAX];		/* the path before, or that of a file just made */
 	char *paths[WINDOW + 1];	/* of the window: a command has up to two */
 	size_t nr_paths;
@@ -326,12 +332,27 @@ static size_t peek(struct coming *coming, const u8 **p, size_t n)
 	return min_u64(n, coming->copied - done);
 }
 
+/* A file that a command writes to. */
+static void take_written(struct coming *coming, const u8 *p, size_t n, u64 size)
+{
+	size_t length;
+	const u8 *path = attribute(p, n, A_PATH, &length);
+
+	if (!path || !coming->name || length >= PATH_MAX || memchr(path, 0, length))
+		return;
+	coming->file[coming->name] = '/';
+	memcpy(coming->file + coming->name + 1, path, length);
+	coming->file[coming->name + 1 + length] = 0;
+	written_add(coming->file, coming->at, size);
+}
+
 /* The next command in the stream. Return: 0 if it is not there yet. */
 static int next(struct coming *coming)
 {
 	int follows = coming->parent >= 0 && !coming->swept;
 	const u8 *p;
-	size_t n = peek(coming, &p, follows ? COMMAND_HEAD + 2 * (4 + PATH_MAX) : SHORT), uuid_n;
+	size_t n = peek(coming, &p, follows || coming->writes ? COMMAND_HEAD + 2 * (4 + PATH_MAX) :
+			SHORT), uuid_n;
 	const u8 *uuid;
 	u16 command;
 	u64 size;
@@ -348,9 +369,14 @@ static int next(struct coming *coming)
 		if (n < size && n < SHORT)
 			return 0;
 		look_up_all(coming);
+		uuid = attribute(p, min_u64(n, size), A_PATH, &coming->name);
+		coming->name = uuid ? min_u64(coming->name, PATH_MAX - 1) : 0;
+		if (uuid)
+			memcpy(coming->file, uuid, coming->name);
 		uuid = attribute(p, min_u64(n, size), A_CLONE_UUID, &uuid_n);
 		subvolume_begins(coming, coming->begun + 1, uuid && uuid_n == 16 ? uuid : NULL);
 	} else if (command == C_END) {
+		written_end(coming->at);
 		look_up_all(coming);
 		subvolume_begins(coming, coming->begun, NULL);
 	} else if (follows && command < C_UPDATE_EXTENT) {
@@ -360,6 +386,8 @@ static int next(struct coming *coming)
 		if (command == C_LINK)
 			take_path(coming, p, min_u64(n, size), A_PATH_LINK);
 	}
+	if (coming->writes && (command == C_WRITE || command == C_ENCODED_WRITE))
+		take_written(coming, p, min_u64(n, size), size);
 	coming->at += size;
 	return 1;
 }
@@ -367,8 +395,8 @@ static int next(struct coming *coming)
 void coming(const struct options *options, const struct queue *queue, struct place *place)
 {
 	static struct coming coming = { .parent = -1 };
-	u32 pauses = 0;
-	u64 end;
+	u32 pauses = 0, left = 0;
+	u64 end, begin = 0;
 
 	coming.queue = queue;
 	coming.place = place;
@@ -378,10 +406,17 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (coming.fd < 0)
 		give_up("%s cannot be opened: %m", options->directory);
+	coming.writes = !options->no_sync;
+	if (coming.writes)
+		has_heads(&coming);
 	while (!place_over()) {
 		int there;
 
 		end = queue->end;
+		/* what is written is looked at for a while, also where nothing comes */
+		left = !coming.writes || !written_run(coming.fd, queue, courtesy_reads) ? 0 :
+			begin != queue->begin ? LEFT : left - !!left;
+		begin = queue->begin;
 		there = next(&coming);
 		pauses = there ? 0 : pauses + 1;
 		if (!there || coming.nr_paths >= WINDOW)
@@ -389,7 +424,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 		/* what was begun goes on at once */
 		if ((pauses > PAUSES || (!there && coming.meanwhile)) && read_meanwhile(&coming))
 			continue;
-		if (!there && pauses <= PAUSES)
+		if (!there && (pauses <= PAUSES || left))
 			place_pause(PAUSE_NS);
 		else if (!there)
 			place_wait_news(&queue->end, end);

@@ -181,6 +181,13 @@ static int count_ours(int64_t *sectors)
 	return 0;
 }
 
+int64_t courtesy_reads(void)
+{
+	int64_t ours;
+
+	return count_ours(&ours) ? 0 : count().sectors - ours;
+}
+
 void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
 {
 	int64_t sectors;

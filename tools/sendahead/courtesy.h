@@ -31,6 +31,9 @@ void courtesy_leave(void);
 /* Bytes that the others of our pipeline have read and written, of any disk; 0: not known. */
 int64_t courtesy_pipeline(void);
 
+/* Sectors that all but us have read of the disks so far. */
+int64_t courtesy_reads(void);
+
 /* How many requests to ask for at once at most. */
 u32 courtesy_most(void);
 

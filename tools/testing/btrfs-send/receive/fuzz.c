@@ -110,9 +110,11 @@ static void compare(const u8 *in, size_t n, const u8 *out, size_t left, u64 chan
 {
 	size_t head = 17;
 	u64 ends = 0;
+	int within = 0, begins;
 
 	while (n || left) {
 		size_t size = whole(out, left), both = 0, same;
+		u16 command;
 
 		if (!head && size)
 			both = is_both(in, n, out, size);
@@ -127,8 +129,11 @@ static void compare(const u8 *in, size_t n, const u8 *out, size_t left, u64 chan
 		same = head ? min_u64(head, n) : whole(in, n) ? whole(in, n) : n;
 		if (!same || same > left || memcmp(in, out, same))
 			abort();
-		head = !head && same >= HEAD && get_u16(in + 4) == 21 ? 17 : 0;
-		ends += head != 0;
+		command = !head && same >= HEAD ? get_u16(in + 4) : 0;
+		head = command == 21 ? 17 : 0;
+		begins = (command == 1 || command == 2) && whole(in, n);
+		ends += within && (begins || command == 21);
+		within = begins || (within && command != 21);
 		in += same;
 		n -= same;
 		out += same;

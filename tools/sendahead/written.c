@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Files are written to the disk while the stream still arrives. The kernel begins when a tenth of
+ * the memory waits to be written, or after half a minute: most increments are smaller, and the
+ * disk would have nothing to do until they are synced. Who writes whole files, in their order,
+ * allocates what a sync would.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+#include <linux/openat2.h>
+
+#include "limits.h"
+#include "place.h"
+#include "receive.h"
+#include "written.h"
+
+#define RUN (16 << 20)			/* bytes that are begun at once, at least */
+#define PART (64 << 20)			/* of a larger file */
+#define LEAST 4096			/* smaller ones may be in the tree */
+
+struct file {
+	char *path;
+	u64 at, bytes;			/* it is received when the stream is past that */
+};
+
+struct files {
+	struct file *v;
+	size_t n, room;
+	int fd;
+};
+
+static struct files files;		/* the last one of them may have no end yet */
+static size_t received;			/* of these, with so many bytes */
+static u64 received_bytes;
+static int64_t read_before = -1;
+static atomic_int busy;
+
+void written_end(u64 at)
+{
+	struct file *last = files.n ? &files.v[files.n - 1] : NULL;
+
+	if (!last || last->at != NONE)
+		return;
+	last->at = at + RECEIVE_ON_WAY;
+	if (last->bytes < LEAST)
+		free(files.v[--files.n].path);
+}
+
+void written_add(const char *path, u64 at, u64 bytes)
+{
+	struct file *last = files.n ? &files.v[files.n - 1] : NULL;
+	char *copy;
+
+	if (!last || last->at != NONE || strcmp(last->path, path) || last->bytes >= PART) {
+		written_end(at);
+		copy = strdup(path);
+		if (copy)
+			*append(&files) = (struct file) { .path = copy, .at = NONE };
+		else
+			return;
+	}
+	files.v[files.n - 1].bytes += bytes;
+}
+
+static void *begin_all(void *arg)
+{
+	struct files *some = arg;
+	/* as for what is looked up: nothing outside */
+	struct open_how how = {
+		.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	size_t i;
+
+	for (i = 0; i < some->n; i++) {
+		int fd = place_over() ? -1 :
+			 (int)syscall(SYS_openat2, some->fd, some->v[i].path, &how, sizeof(how));
+
+		if (fd >= 0)
+			sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+		close(fd);
+		free(some->v[i].path);
+	}
+	free(some->v);
+	free(some);
+	atomic_store(&busy, 0);
+	return NULL;
+}
+
+int written_run(int fd, const struct queue *queue, int64_t (*reads)(void))
+{
+	struct files *some;
+	pthread_t thread;
+	int64_t read_now;
+
+	if (read_before < 0)
+		read_before = reads();
+	for (; received < files.n && files.v[received].at < queue->begin; received++)
+		received_bytes += files.v[received].bytes;
+	if (received_bytes < RUN || atomic_load(&busy) || limits_threads(2) < 2)
+		return files.n > 0;
+	some = calloc(1, sizeof(*some));
+	read_now = reads();
+	if (!some)
+		return 0;
+	while (some->n < received)
+		*append(some) = files.v[some->n];
+	some->fd = fd;
+	/* somebody else, or the send on the same disk: they are left to the sync */
+	if ((u64)(read_now - read_before) * 512 > received_bytes / 2)
+		while (some->n)
+			free(some->v[--some->n].path);
+	drop_first(&files, received);
+	read_before = read_now;
+	received = received_bytes = 0;
+	atomic_store(&busy, 1);
+	if (pthread_create(&thread, NULL, begin_all, some))
+		begin_all(some);
+	else
+		pthread_detach(thread);
+	return files.n > 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Files are written to the disk while the stream still arrives.
+ */
+#ifndef SENDAHEAD_WRITTEN_H
+#define SENDAHEAD_WRITTEN_H
+
+#include "queue.h"
+
+/* So many bytes of a file are written by a command at this place in the stream. */
+void written_add(const char *path, u64 at, u64 bytes);
+
+/* No more comes of the file that was written last: this is the place behind it. */
+void written_end(u64 at);
+
+/**
+ * written_run() - have the disk begin with what is received, where that is enough for a good run
+ * @fd: the directory that the paths begin in
+ * @queue: what has come, and what is received
+ * @reads: sectors that others have read of the disks of that file system so far
+ *
+ * Where others read these disks, nothing is written.
+ *
+ * Return: whether files are left
+ */
+int written_run(int fd, const struct queue *queue, int64_t (*reads)(void));
+
+#endif
