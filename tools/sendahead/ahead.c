@@ -638,7 +638,8 @@ static void read_subvolume(struct ahead *ahead)
 		set_limits(ahead);
 	}
 	ahead->disk.fd = ahead->root.fd;
-	ahead->position = ahead->place->stats.planned_leaves = 0;
+	ahead->position = 0;
+	ahead->place->stats.planned_leaves = 0;
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
 	ahead->sweep.place = ahead->place;
 	ahead->sweep.subvolume = ahead->subvolume;

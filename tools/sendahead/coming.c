@@ -178,7 +178,7 @@ static void look_up(size_t i, void *arg)
 		return;
 	courtesy_enter(i + 1, 1);
 	/* where it is to be made, nothing is found: so it is known where */
-	fd = syscall(SYS_openat2, coming->parent, coming->paths[i], &how, sizeof(how));
+	fd = syscall(__NR_openat2, coming->parent, coming->paths[i], &how, sizeof(how));
 	courtesy_leave();
 	close(fd);
 	free(coming->paths[i]);
