@@ -16,7 +16,7 @@ MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh port series deb program man clean
+.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh port series deb program install uninstall man clean
 .DELETE_ON_ERROR:
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo 'make port     FROM=KERNEL TO=KERNEL: pick a change in one such tree into another'
 	@echo 'make series   write the mails of each series for the kernel list to out/KERNEL and check them'
 	@echo 'make program  build build/sendahead, which reads ahead of btrfs send on a stock kernel'
+	@echo 'make install  put it into PREFIX=/usr/local, with its manual page; DESTDIR=; make uninstall'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
@@ -129,7 +130,13 @@ deb:
 # Elsewhere than on Debian the compiler says what is missing.
 program:
 	@! type apt-get >/dev/null 2>&1 || scripts/install-deps program
-	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead OUT='$(CURDIR)/build'
+	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead
+	@echo "built build/sendahead, version $$(cat VERSION); make install copies it to /usr/local"
+
+# PREFIX=/usr/local DESTDIR=
+install: program
+install uninstall:
+	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead $@
 
 # What --help does not say is in NAME.h2m.
 man:

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <linux/capability.h>
-#include <linux/ioprio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -28,6 +27,10 @@
 #include "progress.h"
 #include "receive.h"
 #include "report.h"
+
+/* Of linux/ioprio.h, which Debian 11 does not have. */
+#define IOPRIO_PROCESS 1
+#define IOPRIO_IDLE (3 << 13)
 
 #define KILL_NS 1000000000ULL		/* that the reader has to end by itself */
 #define LEFT_NS 100000000ULL		/* then it is killed, and so much later left behind */
@@ -85,7 +88,7 @@ static void be_first_to_go(void)
 static void be_nice(void)
 {
 	setpriority(PRIO_PROCESS, 0, 19);
-	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+	syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, IOPRIO_IDLE);
 }
 
 /* Begin another process, under a name, that ends with this one. Return: as fork(). */
@@ -104,7 +107,7 @@ static pid_t begin(const char *name)
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	/* before Linux 5.9 one by one: btrfs waits until nobody can write its stream */
-	if (close_range(STDERR_FILENO + 1, ~0U, 0))
+	if (syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0))
 		for (fd = STDERR_FILENO + 1; fd < 1024; fd++)
 			close(fd);
 	be_first_to_go();
@@ -290,9 +293,9 @@ static int alone(int only_estimate)
 	return 0;
 }
 
-static int usage(FILE *file)
+static int usage(void)
 {
-	fputs("Usage: sendahead send [OPTION]... [OPTION OF BTRFS SEND]... SUBVOLUME...\n"
+	return fputs("Usage: sendahead send [OPTION]... [OPTION OF BTRFS SEND]... SUBVOLUME...\n"
 	      "  or:  sendahead receive [OPTION]... [OPTION OF BTRFS RECEIVE]... DIRECTORY\n"
 	      "  or:  sendahead estimate [OPTION]... [-p PARENT] SUBVOLUME\n"
 	      "  or:  sendahead warm [OPTION]... [-p PARENT] SUBVOLUME...\n"
@@ -333,8 +336,7 @@ static int usage(FILE *file)
 	      "\n"
 	      "Exit status:\n"
 	      "  of send and receive: that of btrfs, 2 wrong options of ours, 127 no btrfs;\n"
-	      "  of the others: 0 done, 1 failed, 2 usage.\n", file);
-	return file == stderr ? 2 : 0;
+	      "  of the others: 0 done, 1 failed, 2 usage.\n", stdout) < 0;
 }
 
 /* As btrfs: how many global options stand before the command. The others are not for us. */
@@ -349,13 +351,29 @@ static int global_options(int argc, char **argv)
 	return n - 1;
 }
 
+/* Called as btrfs-subvolume-list or the like, as btrbk does: become btrfs with these words. */
+static void become_btrfs(char *name, int argc, char **argv)
+{
+	char **command = calloc(strlen(name) + argc + 1, sizeof(*command));
+	int n = 0;
+
+	if (!command)
+		child_become(argv);
+	while ((command[n] = strsep(&name, "-")))
+		n++;
+	memcpy(command + n, argv + 1, argc * sizeof(*argv));
+	child_become(command);
+}
+
 int main(int argc, char **argv)
 {
-	const char *command = argc ? basename(argv[0]) : "";
+	char *command = argc ? basename(argv[0]) : "";
 	int as_btrfs = !strcmp(command, "btrfs");
 
 	if (!strcmp(command, "btrfs-send") || !strcmp(command, "btrfs-receive")) {
 		command += strlen("btrfs-");
+	} else if (!strncmp(command, "btrfs-", strlen("btrfs-"))) {
+		become_btrfs(command, argc, argv);
 	} else {
 		options.nr_globals = as_btrfs ? global_options(argc, argv) : 0;
 		options.globals = argv + 1;
@@ -365,11 +383,15 @@ int main(int argc, char **argv)
 	}
 	if (as_btrfs && strcmp(command, "send") && strcmp(command, "receive"))
 		child_become(options.globals - 1);
-	if (argc == 1 && !strcmp(command, "--help"))
-		return usage(stdout);
+	if (!strcmp(command, "-h") || !strcmp(command, "--help") || !strcmp(command, "help"))
+		return usage();
+	if (!strcmp(command, "--version"))
+		return puts("sendahead " VERSION) < 0;
 	if (strcmp(command, "send") && strcmp(command, "receive") && strcmp(command, "estimate") &&
-	    strcmp(command, "warm"))
-		return usage(stderr);
+	    strcmp(command, "warm")) {
+		fprintf(stderr, "sendahead: there is no command '%.40s', see sendahead --help\n", command);
+		return 2;
+	}
 	options_parse(&options, command, argc, argv);
 	place = place_init();
 	if (!place) {
