@@ -16,7 +16,7 @@ MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh port series deb program install uninstall man clean
+.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh port series deb program install uninstall release man clean
 .DELETE_ON_ERROR:
 
 help:
@@ -52,6 +52,7 @@ help:
 	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
 	@echo '              kernels of the machine it is installed on, in out/'
+	@echo 'make release VERSION=...  all files of a release, in out/: programs, packages, source, patches'
 	@echo 'make man      manual pages, from what --help says and more, in build/man'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
@@ -126,6 +127,12 @@ check-newest:
 deb:
 	@scripts/install-deps deb
 	@dkms/build-deb
+
+release:
+	@test '$(VERSION)' = "$$(cat VERSION)" || \
+		{ echo "VERSION says $$(cat VERSION): make release VERSION=$$(cat VERSION)" >&2; exit 2; }
+	@scripts/install-deps deb release man
+	@scripts/release
 
 # Elsewhere than on Debian the compiler says what is missing.
 program:
