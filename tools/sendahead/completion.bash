@@ -9,17 +9,18 @@ _sendahead() {
 
 	COMPREPLY=()
 	if [[ $COMP_CWORD == 1 ]]; then
-		words='send receive estimate warm --help'
+		words='send receive estimate compare warm --help --version'
 	elif [[ $before == -f ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
-	elif [[ $before =~ ^--(window|threads|disk|cpu|proto|buffer|max-errors)$ ]]; then
+	elif [[ $before =~ ^--(window|threads|disk|samples|proto|buffer|max-errors)$ ]]; then
 		return
 	elif [[ $word == -* ]]; then
 		case ${COMP_WORDS[1]} in
 		send) words="$send $own -c -f -e -v --proto --help" ;;
 		receive) words='--buffer --unchanged --no-ahead --no-sync --nice --json --quiet -f -e -v -m --chroot --max-errors --dump --help' ;;
-		estimate) words="$send --json --disk --cpu" ;;
+		estimate) words="$send --json --disk" ;;
+		compare) words="$send --json --drop-caches --samples" ;;
 		warm) words="$send $own" ;;
 		esac
 	else

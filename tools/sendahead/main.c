@@ -22,6 +22,7 @@
 #include "ahead.h"
 #include "child.h"
 #include "coming.h"
+#include "compare.h"
 #include "estimate.h"
 #include "limits.h"
 #include "progress.h"
@@ -277,14 +278,16 @@ static int receive(void)
 	return end_as(status);
 }
 
-/* Without a send: say what it would need, or read that. */
-static int alone(int only_estimate)
+/* Without a send: say what it would need, or how long it takes, or read that. */
+static int alone(const char *command)
 {
 	place->alone = 1;
 	if (!may_search())
 		give_up("this needs the capability CAP_SYS_ADMIN");
-	if (only_estimate)
+	if (!strcmp(command, "estimate"))
 		return estimate(&options);
+	if (!strcmp(command, "compare"))
+		return compare(&options);
 	if (options.nice)
 		be_nice();
 	ahead(&options, place);
@@ -298,41 +301,45 @@ static int usage(void)
 	return fputs("Usage: sendahead send [OPTION]... [OPTION OF BTRFS SEND]... SUBVOLUME...\n"
 	      "  or:  sendahead receive [OPTION]... [OPTION OF BTRFS RECEIVE]... DIRECTORY\n"
 	      "  or:  sendahead estimate [OPTION]... [-p PARENT] SUBVOLUME\n"
+	      "  or:  sendahead compare --drop-caches [OPTION]... [-p PARENT] SUBVOLUME\n"
 	      "  or:  sendahead warm [OPTION]... [-p PARENT] SUBVOLUME...\n"
 	      "\n"
 	      "send: run btrfs send with these arguments, and read what it is going to need ahead\n"
 	      "of it, in the order of the disk. receive: run btrfs receive with these arguments, with\n"
-	      "a buffer before it. estimate: say what a send would need, and how long it would take.\n"
-	      "warm: only read all it needs into memory. Called as btrfs-send or btrfs-receive, it is\n"
-	      "send or receive. Other options are those of btrfs; estimate and warm know -p,\n"
-	      "--no-data and --compressed-data.\n"
+	      "a buffer before it. estimate: say how long a send will take, without and with\n"
+	      "sendahead. compare: run sends to /dev/null, without and with sendahead, and say how\n"
+	      "long they took. warm: only read what a send needs into memory. Called as btrfs-send or\n"
+	      "btrfs-receive, it is send or receive. Other options are those of btrfs; estimate,\n"
+	      "compare and warm know -p, --no-data and --compressed-data.\n"
 	      "\n"
 	      "Options:\n"
 	      "  --window=SIZE   how much metadata, and how much file data, may be ahead of the\n"
 	      "                  send: bytes, or with K, M or G, from 1M up (default: an eighth\n"
-	      "                  of the memory that is available, from 1M to 1G)\n"
+	      "                  of the available memory, from 1M to 1G)\n"
 	      "  --threads=N     requests under way at once, 1 to 128 (default: 32, of file data 8)\n"
-	      "  --nice          let whoever else wants the disk or the processor go first: nice 19\n"
-	      "                  and the idle class for what reads ahead, which the send may wait for\n"
-	      "  --json[=FILE]   send, warm: what was done, as one line of JSON at the end on\n"
-	      "                  standard error, or in FILE; estimate: JSON on standard output\n"
-	      "  -q, --quiet     show no progress on a terminal; btrfs send gets it as well\n"
-	      "  -v              say also why nothing is read ahead, where that is so; btrfs send\n"
-	      "                  gets it as well\n"
+	      "  --nice          let others use the disk and the processor first: reading ahead gets\n"
+	      "                  nice 19 and the idle class, and the send may have to wait for it\n"
+	      "  --json[=FILE]   send, receive, warm: what was done, as a line of JSON at the end on\n"
+	      "                  standard error or in FILE; estimate, compare: JSON on standard output\n"
+	      "  -q, --quiet     show no progress on a terminal; btrfs gets it as well\n"
+	      "  -v              also say why nothing is read ahead; btrfs gets it as well\n"
 	      "  --help          print this; send --help is that of btrfs\n"
+	      "  --version       print the version\n"
 	      "\n"
 	      "Of receive:\n"
 	      "  --buffer=SIZE   how much of the stream to keep until it is received, from 1M to 1G\n"
-	      "                  (default: a quarter of the memory that is available, 256M at most)\n"
-	      "  --unchanged     do not make one command of a file that is made and then renamed\n"
+	      "                  (default: a quarter of the available memory, 256M at most)\n"
+	      "  --unchanged     do not make one command of two where a file is made and renamed\n"
 	      "  --no-ahead      only buffer, read nothing ahead\n"
 	      "  --no-sync       do not sync before the end of a subvolume\n"
 	      "\n"
-	      "Of estimate, instead of measuring it:\n"
-	      "  --disk=MS,MB_S  what a random read all over the disk takes, and the rate of others,\n"
-	      "                  such as 12.5,150\n"
-	      "  --cpu=US        what a file of 2000 bytes takes of the processor when all blocks are\n"
-	      "                  in memory (40 on a server)\n"
+	      "Of estimate:\n"
+	      "  --disk=MS,MB_S  the time of a random read and the rate of the disk, such as 12.5,150,\n"
+	      "                  instead of measuring them\n"
+	      "\n"
+	      "Of compare:\n"
+	      "  --drop-caches   allow it to drop all caches of the machine before each send\n"
+	      "  --samples=N     how many sends of each kind, from 1 (default: 2)\n"
 	      "\n"
 	      "Exit status:\n"
 	      "  of send and receive: that of btrfs, 2 wrong options of ours, 127 no btrfs;\n"
@@ -388,7 +395,7 @@ int main(int argc, char **argv)
 	if (!strcmp(command, "--version"))
 		return puts("sendahead " VERSION) < 0;
 	if (strcmp(command, "send") && strcmp(command, "receive") && strcmp(command, "estimate") &&
-	    strcmp(command, "warm")) {
+	    strcmp(command, "compare") && strcmp(command, "warm")) {
 		fprintf(stderr, "sendahead: there is no command '%.40s', see sendahead --help\n", command);
 		return 2;
 	}
@@ -402,5 +409,5 @@ int main(int argc, char **argv)
 		return send();
 	if (!strcmp(command, "receive"))
 		return receive();
-	return alone(!strcmp(command, "estimate"));
+	return alone(command);
 }

@@ -12,7 +12,7 @@
 
 enum {
 	/* ours */
-	WINDOW = 256, THREADS, NICE, JSON, DISK, CPU, BUFFER, UNCHANGED, NO_AHEAD, NO_SYNC,
+	WINDOW = 256, THREADS, NICE, JSON, DISK, SAMPLES, DROP_CACHES, BUFFER, UNCHANGED, NO_AHEAD, NO_SYNC,
 	/* those of btrfs */
 	NO_DATA, COMPRESSED, DUMP, OTHER
 };
@@ -24,7 +24,9 @@ static const struct option send_options[] = {
 	{ "json", optional_argument, NULL, JSON },
 	/* of estimate */
 	{ "disk", required_argument, NULL, DISK },
-	{ "cpu", required_argument, NULL, CPU },
+	/* of compare */
+	{ "samples", required_argument, NULL, SAMPLES },
+	{ "drop-caches", no_argument, NULL, DROP_CACHES },
 	/* those of btrfs send */
 	{ "no-data", no_argument, NULL, NO_DATA },
 	{ "compressed-data", no_argument, NULL, COMPRESSED },
@@ -81,14 +83,15 @@ static u64 take_size(const char *option, const char *value)
 	return number;
 }
 
-static void take_threads(struct options *options, const char *value)
+/* A number from 1 to 128. */
+static u32 take_number(const char *option, const char *value)
 {
 	char *end;
 	unsigned long number = strtoul(value, &end, 10);
 
 	if (*value < '0' || *value > '9' || *end || !number || number > MAX_THREADS)
-		wrong("--threads", value, "a number from 1 to 128");
-	options->threads = number;
+		wrong(option, value, "a number from 1 to 128");
+	return number;
 }
 
 static void take_disk(struct options *options, const char *value)
@@ -103,14 +106,6 @@ static void take_disk(struct options *options, const char *value)
 	options->disk_rate = rate * 1e6;
 }
 
-static void take_cpu(struct options *options, const char *value)
-{
-	char end;
-
-	if (sscanf(value, "%lf%c", &options->cpu, &end) != 1 || !(options->cpu >= 0 && options->cpu < 1e6))
-		wrong("--cpu", value, "microseconds for a small file, such as 40");
-}
-
 static void take(struct options *options, int option, char *value)
 {
 	switch (option) {
@@ -118,7 +113,7 @@ static void take(struct options *options, int option, char *value)
 		options->window = take_size("--window", value);
 		break;
 	case THREADS:
-		take_threads(options, value);
+		options->threads = take_number("--threads", value);
 		break;
 	case NICE:
 		options->nice = 1;
@@ -126,8 +121,11 @@ static void take(struct options *options, int option, char *value)
 	case DISK:
 		take_disk(options, value);
 		break;
-	case CPU:
-		take_cpu(options, value);
+	case SAMPLES:
+		options->samples = take_number("--samples", value);
+		break;
+	case DROP_CACHES:
+		options->drop_caches = 1;
 		break;
 	case JSON:
 		options->json = 1;
@@ -203,7 +201,7 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	int ours = !send && !receive;	/* btrfs does not see the options */
 	int option, n = 1, piped, from = 1, room = argc + options->nr_globals + 2;
 
-	options->cpu = -1;
+	options->samples = 2;
 	options->command = calloc(4 * room, sizeof(char *));
 	if (!options->command) {
 		fprintf(stderr, "sendahead: no memory\n");
@@ -227,7 +225,7 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	/* '-': in the order they stand in */
 	while ((option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q",
 				     receive ? receive_options : send_options, NULL)) != -1) {
-		if (send && (option == DISK || option == CPU))
+		if (send && option >= DISK && option <= DROP_CACHES)
 			option = OTHER;
 		if (ours && option == '?')
 			exit(2);
@@ -244,11 +242,17 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	}
 	for (; from < argc; from++)
 		options->command[n++] = options->piped[piped++] = argv[from];
+	options->nr_words = n;
 	while (optind < argc)
 		options->subvolumes[options->nr_subvolumes++] = argv[optind++];
 	options->directory = options->subvolumes[0];
 	if (ours && !options->nr_subvolumes) {
 		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
+		exit(2);
+	}
+	if (!strcmp(command, "compare") && !options->drop_caches) {
+		fprintf(stderr, "sendahead: compare drops the page cache of the whole machine before each "
+			"send, allow that by --drop-caches\n");
 		exit(2);
 	}
 	if (!strcmp(command, "estimate") &&

@@ -10,6 +10,7 @@
 struct options {
 	/* what btrfs is called with, ending in NULL */
 	char **command;
+	size_t nr_words;
 	char **globals;		/* those of its options that stand before "send" or "receive" */
 	int nr_globals;
 	/* of btrfs send */
@@ -30,19 +31,20 @@ struct options {
 	u64 window;		/* bytes, 0: automatic */
 	u32 threads;		/* 0: automatic */
 	double disk_random, disk_rate;	/* of estimate: seconds, bytes a second; 0: measured */
-	double cpu;		/* of estimate: us of the processor for a small file, -1: measured */
 	int nice;
 	int json;
 	const char *json_file;
 	u64 buffer;		/* of receive: bytes, 0: automatic */
 	int unchanged;		/* of receive: no command of the stream is */
 	int no_ahead, no_sync;
+	u32 samples;		/* of compare */
+	int drop_caches;	/* of compare: it may */
 };
 
 /**
  * options_parse() - take the command line apart
  * @options: zeros, but for global options; filled
- * @command: "send", "receive", "estimate" or "warm"
+ * @command: "send", "receive", "estimate", "compare" or "warm"
  * @argc: how many arguments it has, with one in front of them
  * @argv: them; kept
  *
