@@ -11,7 +11,7 @@ STYLE = """
 body { font: 16px/1.45 sans-serif; max-width: 70em; margin: 1em auto; padding: 0 .8em; }
 h1 { font-size: 1.25em; }
 h2 { font-size: 1.05em; margin: 1.6em 0 .3em; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21em), 1fr)); }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21em), 1fr)); }
 .legend { max-width: 36em; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -54,7 +54,7 @@ def as_html(runs, rows):
     lines += ["<h2>where the head of the disk was</h2>",
               "<p>Each stroke is a command of the disk: how far up, where on the disk; how long, the time it "
               "took. Scattered strokes are seeks; a smooth line is what a disk is good at.</p>",
-              '<div class="legend">', frame(legend(), LEGEND_WIDTH, 24), "</div>"]
+              '<div class="legend">', frame(legend(rows), LEGEND_WIDTH, 24), "</div>"]
     for bodies in panels(runs, rows).values():
         lines += ['<div class="pictures">', *(frame(body, WIDTH, HEIGHT) for body in bodies), "</div>"]
     for table in tables:

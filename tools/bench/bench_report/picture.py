@@ -58,12 +58,12 @@ class Panel:
             places = {}
             for command in commands:
                 x = (command.finish_ns - self.start) / end * width
-                long = max(command.service_ns / end * width, 0.6)
+                long = max(command.service_ns / end * width, 1.5)
                 y = height - (command.lba * SECTOR - low) / max(high - low, 1) * height
                 places.setdefault((int(x * 2), int(y * 2)), f"M{LEFT + max(x - long, 0):.1f} "
                                   f"{TOP + y:.1f}h{long:.1f}")
             if places:
-                lines.append(f'<path stroke="{colour}" stroke-width="1.6" d="{"".join(places.values())}"/>')
+                lines.append(f'<path stroke="{colour}" stroke-width="2" d="{"".join(places.values())}"/>')
         if not self.traced:
             lines.append(f'<text x="{LEFT + 20}" y="{HEIGHT / 2}">no trace of this send</text>')
         return "\n".join(lines)
@@ -91,11 +91,12 @@ def panels(runs, rows):
     return bodies
 
 
-def legend():
+def legend(rows):
     """What the strokes mean."""
+    used = STROKES if any(row["receiving"] for row in rows) else STROKES[:2]
     return "".join(f'<path d="M{left} 10h20" stroke="{colour}" stroke-width="4"/>'
                    f'<text x="{left + 26}" y="14">{html.escape(text)}</text>'
-                   for left, (colour, text) in zip((8, 178, 398), STROKES))
+                   for left, (colour, text) in zip((8, 178, 398), used))
 
 
 def frame(body, width, height):
@@ -113,5 +114,5 @@ def as_svg(runs, rows):
         body += [f'<g transform="translate({x * WIDTH} {y * HEIGHT})">{one}</g>'
                  for x, one in enumerate(line)]
     height = len(lines) * HEIGHT
-    body.append(f'<g transform="translate(0 {height})">{legend()}</g>')
+    body.append(f'<g transform="translate(0 {height})">{legend(rows)}</g>')
     return frame("\n".join(body), max(columns * WIDTH, LEGEND_WIDTH), height + 24) + "\n"
