@@ -139,7 +139,7 @@ def compared(run, rows):
 def short(row):
     """The elapsed time with two or three digits."""
     value = row["elapsed_ns"] / 1e9
-    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+    return f"{value:.{1 if value >= 1 else 2 if value >= 0.1 else 3}f}"
 
 
 def sentence(run, rows):
