@@ -111,7 +111,7 @@ int written_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 		*append(some) = files.v[some->n];
 	some->fd = fd;
 	/* somebody else, or the send on the same disk: they are left to the sync */
-	if ((u64)(read_now - read_before) * 512 > received_bytes / 2)
+	if (read_now - read_before > (int64_t)(received_bytes / 1024))
 		while (some->n)
 			free(some->v[--some->n].path);
 	drop_first(&files, received);
