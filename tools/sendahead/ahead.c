@@ -20,7 +20,6 @@
 #define DATA_WINDOWS 4
 
 #define THREADS 32			/* a disk with heads takes its pick of so many */
-#define THREADS_DATA 8
 #define SUBVOLUMES 1024			/* that references are followed into, at most */
 #define LEVELS_UP 64			/* of directories that are looked up */
 #define SEEN 65536			/* a power of two */
@@ -581,7 +580,7 @@ static void set_limits(struct ahead *ahead)
 	ahead->items.size = ahead->disk.nodesize * 4;
 	ahead->data.window = window;
 	ahead->sweep.threads = options->threads ? options->threads : THREADS;
-	ahead->data.threads = options->threads ? options->threads : THREADS_DATA;
+	ahead->data.threads = options->threads ? options->threads : THREADS;
 	stats->window_bytes = window;
 	stats->threads = ahead->sweep.threads;
 }

@@ -19,7 +19,6 @@
 
 #define PIECE (1 << 20)			/* no call reads more at once */
 #define NEAR (1 << 20)			/* before the send */
-#define GROUP 32			/* pieces that one thread asks for at once */
 #define PARTS 4				/* a batch is one of so many of what is left */
 #define LEAST_BATCH (64 << 20)
 
@@ -38,9 +37,6 @@ struct batch {
 	struct data *data;
 	struct piece *v;
 	size_t n, room;
-	struct {
-		size_t *v, n, room;
-	} first;			/* of each group, and the end */
 };
 
 /* What lies on the disk is not to be trusted: a device must not be opened. */
@@ -78,10 +74,15 @@ static u64 pages_cached(int fd, u64 offset, u64 length)
 	return n;
 }
 
-/* Return: the file that it is waited for in, or -1. */
-static int ask_for(struct data *data, struct piece *piece)
+static void read_piece(size_t i, void *arg)
 {
-	u64 page = sysconf(_SC_PAGESIZE), cached, end = piece->position + piece->length;
+	struct batch *batch = arg;
+	struct data *data = batch->data;
+	struct piece *piece = &batch->v[i];
+	u64 page = sysconf(_SC_PAGESIZE), end = piece->position + piece->length, cached;
+	/* 256 KiB more take about as long as a request */
+	u32 requests = 1 + piece->length / (256 << 10);
+	char byte;
 	int fd;
 
 	/* with others at the disk the send may be as fast: both would read the same */
@@ -89,58 +90,23 @@ static int ask_for(struct data *data, struct piece *piece)
 		end = end > NEAR ? end - NEAR : 0;
 	if (place_passed(data->subvolume, end, 0)) {
 		data->place->stats.data_passed_bytes += piece->length;
-		return -1;
+		return;
 	}
 	fd = open_inode(data, piece->ino);
 	if (fd < 0) {
 		data->place->stats.files_failed++;
-		return -1;
+		return;
 	}
 	cached = pages_cached(fd, piece->offset, piece->length);
-	if (cached >= (piece->length + page - 1) / page ||
-	    posix_fadvise(fd, piece->offset, piece->length, POSIX_FADV_WILLNEED)) {
-		close(fd);
-		return -1;
-	}
-	piece->ours = !cached;
-	data->place->stats.data_bytes += piece->length;
-	return fd;
-}
-
-/* Ask for all of some pieces, then wait for all of them. */
-static void read_pieces(struct data *data, struct piece *v, size_t n)
-{
-	int fd[GROUP];
-	size_t i;
-	char byte;
-
-	for (i = 0; i < n; i++)
-		fd[i] = place_over() ? -1 : ask_for(data, &v[i]);
-	for (i = 0; i < n; i++) {
-		if (fd[i] < 0)
-			continue;
-		if (!place_over() && pread(fd[i], &byte, 1, v[i].offset + v[i].length - 1) != 1)
-			v[i].ours = 0;
-		close(fd[i]);
-	}
-}
-
-/* A group, in parts if others want the disk. */
-static void read_group(size_t i, void *arg)
-{
-	struct batch *batch = arg;
-	size_t at = batch->first.v[i], end = batch->first.v[i + 1], n;
-
-	for (; at < end; at += n) {
-		u64 requests = 0, most = courtesy_most();
-
-		/* 256 KiB more take about as long as a request */
-		for (n = 0; at + n < end && (!n || requests < most); n++)
-			requests += 1 + batch->v[at + n].length / (256 << 10);
+	if (cached < (piece->length + page - 1) / page) {
+		data->place->stats.data_bytes += piece->length;
 		courtesy_enter(i, requests);
-		read_pieces(batch->data, batch->v + at, n);
+		piece->ours = !posix_fadvise(fd, piece->offset, piece->length,
+					     POSIX_FADV_WILLNEED) &&
+			pread(fd, &byte, 1, piece->offset + piece->length - 1) == 1 && !cached;
 		courtesy_leave();
 	}
+	close(fd);
 }
 
 /* And those at the same place by their position. */
@@ -168,29 +134,13 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 	return length;
 }
 
-static void group(struct batch *batch)
-{
-	size_t i, pieces = 0;
-	u64 bytes = 0;
-
-	for (i = 0; i < batch->n; i++) {
-		if (!i || ++pieces == GROUP || bytes + batch->v[i].length > PIECE) {
-			*append(&batch->first) = i;
-			pieces = bytes = 0;
-		}
-		bytes += batch->v[i].length;
-	}
-	*append(&batch->first) = batch->n;
-}
-
 static void read_batch(struct batch *batch)
 {
 	struct data *data = batch->data;
 	size_t i;
 
 	sort_list(batch, by_order);
-	group(batch);
-	parallel(data->threads, batch->first.n - 1, read_group, batch);
+	parallel(data->threads, batch->n, read_piece, batch);
 	sort_list(batch, by_number);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];
@@ -262,7 +212,6 @@ void data_read(struct data *data, const struct extent *v, size_t n)
 		if (i < n || !place_over())
 			read_batch(&batch);
 		free(batch.v);
-		free(batch.first.v);
 	}
 }
 
