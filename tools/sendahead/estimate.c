@@ -27,9 +27,9 @@
 #define DEVICES 64		/* with a head each; of more some share one */
 #define TIME 2.0		/* seconds for a sample */
 #define AHEAD 8			/* leaves that btrfs send has asked for ahead */
-#define DEPTH 6			/* requests that the disk chooses from */
+#define DEPTH 4			/* requests that the disk chooses from */
 #define START 12		/* reads one after the other before anything is read ahead */
-#define TURN 0.4		/* half a revolution, as a part of a random read */
+#define TURN 0.5		/* a short seek and half a revolution, as a part of a random read */
 #define NO_HEADS 1.5e-3		/* a random read in less time: an SSD */
 #define THREADS 32
 
