@@ -222,7 +222,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 	keys->n = 0;
 }
 
-/* By one, with what is borrowed for that. */
+/* The key just before @key. */
 static struct key key_before(struct key key)
 {
 	if (!key.offset-- && !key.type--)
