@@ -174,9 +174,3 @@ u64 limits_window(u64 asked)
 
 	return bytes < LEAST ? LEAST : bytes;
 }
-
-u64 limits_dirty(void)
-{
-	return (number_in("/proc/meminfo", "%*[^D]Dirty: %llu", 0) +
-		number_in("/proc/meminfo", "%*[^D]Dirty: %*u kB Writeback: %llu", 0)) << 10;
-}

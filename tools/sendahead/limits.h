@@ -31,7 +31,4 @@ u32 limits_threads(u32 wanted);
 /* Bytes of a window: as many as are asked for, or, if 0, what the memory there is allows. */
 u64 limits_window(u64 asked);
 
-/* Bytes in the machine's memory that are not on a disk yet. */
-u64 limits_dirty(void);
-
 #endif
