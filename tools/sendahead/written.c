@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <linux/openat2.h>
 
@@ -66,19 +67,31 @@ void written_add(const char *path, u64 at, u64 bytes)
 	files.v[files.n - 1].bytes += bytes;
 }
 
+/* As for what is looked up: nothing outside. And no device, nor FIFO. Return: a file, or -1. */
+static int open_regular(int directory, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	int found = syscall(SYS_openat2, directory, path, &how, sizeof(how)), fd = -1;
+	char name[32];
+	struct stat is;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", found);
+	if (found >= 0 && !fstat(found, &is) && S_ISREG(is.st_mode))
+		fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	close(found);
+	return fd;
+}
+
 static void *begin_all(void *arg)
 {
 	struct files *some = arg;
-	/* as for what is looked up: nothing outside */
-	struct open_how how = {
-		.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-	};
 	size_t i;
 
 	for (i = 0; i < some->n; i++) {
-		int fd = place_over() ? -1 :
-			 (int)syscall(SYS_openat2, some->fd, some->v[i].path, &how, sizeof(how));
+		int fd = place_over() ? -1 : open_regular(some->fd, some->v[i].path);
 
 		if (fd >= 0)
 			sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
