@@ -114,7 +114,7 @@ int written_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 		read_before = reads();
 	for (; received < files.n && files.v[received].at < queue->begin; received++)
 		received_bytes += files.v[received].bytes;
-	if (received_bytes < RUN || atomic_load(&busy) || limits_threads(2) < 2)
+	if (received_bytes < RUN || atomic_load(&busy))
 		return files.n > 0;
 	some = calloc(1, sizeof(*some));
 	read_now = reads();
@@ -123,15 +123,15 @@ int written_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 	while (some->n < received)
 		*append(some) = files.v[some->n];
 	some->fd = fd;
-	/* somebody else, or the send on the same disk: they are left to the sync */
-	if (read_now - read_before > (int64_t)(received_bytes / 1024))
+	/* somebody else, or the send on the same disk, or no thread: they are left to the sync */
+	if (read_now - read_before > (int64_t)(received_bytes / 1024) || limits_threads(2) < 2)
 		while (some->n)
 			free(some->v[--some->n].path);
 	drop_first(&files, received);
 	read_before = read_now;
 	received = received_bytes = 0;
 	atomic_store(&busy, 1);
-	if (pthread_create(&thread, NULL, begin_all, some))
+	if (!some->n || pthread_create(&thread, NULL, begin_all, some))
 		begin_all(some);
 	else
 		pthread_detach(thread);
