@@ -396,7 +396,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 {
 	static struct coming coming = { .parent = -1 };
 	u32 pauses = 0, left = 0;
-	u64 end, begin = 0;
+	u64 end = 0, begin = 0;
 
 	coming.queue = queue;
 	coming.place = place;
@@ -410,6 +410,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 	if (coming.writes)
 		has_heads(&coming);
 	while (!place_over()) {
+		u64 before = end;
 		int there;
 
 		end = queue->end;
@@ -418,15 +419,18 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 			begin != queue->begin ? LEFT : left - !!left;
 		begin = queue->begin;
 		there = next(&coming);
-		pauses = there ? 0 : pauses + 1;
+		pauses = there || end != before ? 0 : pauses + 1;
 		if (!there || coming.nr_paths >= WINDOW)
 			look_up_all(&coming);
 		/* what was begun goes on at once */
 		if ((pauses > PAUSES || (!there && coming.meanwhile)) && read_meanwhile(&coming))
 			continue;
-		if (!there && (pauses <= PAUSES || left))
+		/* of what is received as fast as it comes, all is to be seen before it is taken */
+		if (!there && left)
+			place_wait_news(&queue->end, end, PAUSE_NS);
+		else if (!there && pauses <= PAUSES)
 			place_pause(PAUSE_NS);
 		else if (!there)
-			place_wait_news(&queue->end, end);
+			place_wait_news(&queue->end, end, 0);
 	}
 }

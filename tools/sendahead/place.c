@@ -83,14 +83,16 @@ void place_tell_news(void)
 		wake();
 }
 
-void place_wait_news(const atomic_ullong *number, u64 seen)
+void place_wait_news(const atomic_ullong *number, u64 seen, u64 ns)
 {
+	long most[2] = { ns / 1000000000, ns % 1000000000 };	/* as in place_pause() */
 	u32 changes;
 
 	atomic_store(&place->awaits_news, 1);
 	changes = atomic_load(&place->changes);
 	if (!place_over() && atomic_load(number) == seen)
-		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, ns ? most : NULL,
+			NULL, 0);
 	atomic_store(&place->awaits_news, 0);
 }
 

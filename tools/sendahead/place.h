@@ -57,8 +57,11 @@ void place_tell_over(void);
 /* More has come, for who may wait for that. */
 void place_tell_news(void);
 
-/* Wait until this number, of which place_tell_news() tells, is not @seen, or the stream ends. */
-void place_wait_news(const atomic_ullong *number, u64 seen);
+/*
+ * Wait until this number, of which place_tell_news() tells, is not @seen, or the stream ends; at most
+ * so many nanoseconds, 0: for ever.
+ */
+void place_wait_news(const atomic_ullong *number, u64 seen, u64 ns);
 
 /* Is it of no use to go on? */
 int place_over(void);
