@@ -416,7 +416,7 @@ void coming(const struct options *options, const struct queue *queue, struct pla
 		end = queue->end;
 		/* what is written is looked at for a while, also where nothing comes */
 		left = !coming.writes || !written_run(coming.fd, queue, courtesy_reads) ? 0 :
-			begin != queue->begin ? LEFT : left - !!left;
+			begin != queue->begin ? LEFT : left - (left && pauses);
 		begin = queue->begin;
 		there = next(&coming);
 		pauses = there || end != before ? 0 : pauses + 1;
