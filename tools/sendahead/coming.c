@@ -297,14 +297,19 @@ static void overtaken(struct coming *coming)
 {
 	const struct queue *queue = coming->queue;
 	u32 begun = queue->begun;
+	char name[sizeof(queue->name)];
 	u8 parent[16];
 
 	if (queue->lost)
 		give_up("the stream cannot be followed");
 	coming->at = queue_boundary(queue);
 	memcpy(parent, queue->parent, sizeof(parent));
-	if (begun != coming->begun && begun == queue->begun)
+	memcpy(name, queue->name, sizeof(name));
+	if (begun != coming->begun && begun == queue->begun) {
 		subvolume_begins(coming, begun, queue->snapshot ? parent : NULL);
+		coming->name = strnlen(name, sizeof(name));
+		memcpy(coming->file, name, coming->name);
+	}
 }
 
 /* The next bytes of the stream, @n of them or what there is. Return: how many are there. */

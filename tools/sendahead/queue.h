@@ -40,6 +40,7 @@ struct queue {
 	atomic_uint begun;		/* its number, from 1 */
 	atomic_uint snapshot;		/* it is based on that with this UUID */
 	u8 parent[16];
+	char name[256];
 };
 
 /* A queue for about so many bytes, or NULL. Memory is only taken for what is put in. */

@@ -121,6 +121,7 @@ static void add(struct pump *pump, size_t n)
 		queue->begun = 0;
 		queue->snapshot = rename->snapshot;
 		memcpy(queue->parent, rename->parent, sizeof(queue->parent));
+		memcpy(queue->name, rename->name, sizeof(queue->name));
 		queue->begun = rename->begun;
 	}
 	queue_add(queue, n);
