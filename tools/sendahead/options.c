@@ -250,6 +250,10 @@ void options_parse(struct options *options, const char *command, int argc, char 
 		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
 		exit(2);
 	}
+	if (!strcmp(command, "compare") && options->file) {
+		fprintf(stderr, "sendahead: compare sends to /dev/null and writes no file\n");
+		exit(2);
+	}
 	if (!strcmp(command, "compare") && !options->drop_caches) {
 		fprintf(stderr, "sendahead: compare drops the page cache of the whole machine before each "
 			"send, allow that by --drop-caches\n");
