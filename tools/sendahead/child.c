@@ -22,9 +22,9 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
-#include "again.h"
+#include "restart.h"
 #include "child.h"
-#include "place.h"
+#include "shared.h"
 
 #define PIPE_SIZE (1 << 20)
 /* btrfs writes each command by itself: if fewer bytes were there, more are let come for a while. */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "courtesy.h"
+#include "throttle.h"
 #include "data.h"
 #include "threads.h"
 

@@ -7,7 +7,7 @@
 
 #include "disk.h"
 #include "extents.h"
-#include "place.h"
+#include "shared.h"
 
 struct piece;
 

@@ -15,7 +15,7 @@
 #include <linux/fs.h>
 
 #include "disk.h"
-#include "search.h"
+#include "tree-search.h"
 
 static void read_chunks(struct disk *disk)
 {
@@ -154,7 +154,7 @@ int disk_place(const struct disk *disk, u64 logical, u64 *order)
 	return copies ? 0 : -1;
 }
 
-/* Nodes of late: all windows come by those of the extent tree, and of other trees. */
+/* The most recent nodes: each window needs those of the extent tree and of other trees again. */
 #define KEPT 512
 static struct node *kept[KEPT];
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -15,7 +15,7 @@
 
 #include "estimate.h"
 #include "extents.h"
-#include "limits.h"
+#include "room.h"
 #include "threads.h"
 #include "walk.h"
 

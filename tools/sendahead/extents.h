@@ -5,7 +5,7 @@
 #ifndef SENDAHEAD_EXTENTS_H
 #define SENDAHEAD_EXTENTS_H
 
-#include "search.h"
+#include "tree-search.h"
 
 /* A file extent item with data. */
 struct extent {

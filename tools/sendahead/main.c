@@ -19,12 +19,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "ahead.h"
+#include "send-ahead.h"
 #include "child.h"
-#include "coming.h"
+#include "receive-ahead.h"
 #include "compare.h"
 #include "estimate.h"
-#include "limits.h"
+#include "room.h"
 #include "progress.h"
 #include "receive.h"
 #include "report.h"

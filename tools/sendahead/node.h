@@ -5,7 +5,7 @@
 #ifndef SENDAHEAD_NODE_H
 #define SENDAHEAD_NODE_H
 
-#include "search.h"
+#include "tree-search.h"
 
 /* Of struct btrfs_header, which old headers do not have. */
 #define HEADER_FSID 32

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "options.h"
-#include "place.h"
+#include "shared.h"
 
 enum {
 	/* ours */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "estimate.h"
-#include "limits.h"
+#include "room.h"
 #include "progress.h"
 
 /* Up to the end of a window of the process that reads ahead. */

@@ -6,7 +6,7 @@
 #define SENDAHEAD_PROGRESS_H
 
 #include "options.h"
-#include "place.h"
+#include "shared.h"
 
 /* Show it on standard error, until this process is killed. */
 void progress(const struct options *options, struct place *place) __attribute__((noreturn));

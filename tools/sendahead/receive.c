@@ -19,10 +19,10 @@
 #include <linux/sockios.h>
 
 #include "child.h"
-#include "limits.h"
-#include "place.h"
+#include "room.h"
+#include "shared.h"
 #include "receive.h"
-#include "rename.h"
+#include "fold.h"
 #include "stream.h"
 
 #define PIPE_SIZE (1 << 20)		/* of the one that is read */

@@ -6,7 +6,7 @@
 #define SENDAHEAD_REPORT_H
 
 #include "options.h"
-#include "place.h"
+#include "shared.h"
 #include "receive.h"
 
 /* Print it where @options say. */

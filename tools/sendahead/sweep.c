@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "courtesy.h"
-#include "search.h"
+#include "throttle.h"
+#include "tree-search.h"
 #include "sweep.h"
 #include "threads.h"
 

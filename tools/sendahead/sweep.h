@@ -5,7 +5,7 @@
 #ifndef SENDAHEAD_SWEEP_H
 #define SENDAHEAD_SWEEP_H
 
-#include "place.h"
+#include "shared.h"
 #include "walk.h"
 
 /* What is wanted: nothing is done before sweep_run(). */

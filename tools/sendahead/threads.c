@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <sys/resource.h>
 
-#include "limits.h"
-#include "place.h"
+#include "room.h"
+#include "shared.h"
 #include "threads.h"
 
 #define FIRST 64		/* each of these calls is made */

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "courtesy.h"
+#include "throttle.h"
 #include "threads.h"
 #include "walk.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../sendahead/courtesy.h"
+#include "../../../sendahead/throttle.h"
 #include "../../../sendahead/threads.h"
 #include "../../../sendahead/walk.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "../../../sendahead/node.h"
-#include "../../../sendahead/rename.h"
+#include "../../../sendahead/fold.h"
 
 #define HEAD 10
 

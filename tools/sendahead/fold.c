@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "node.h"
-#include "rename.h"
+#include "fold.h"
 #include "stream.h"
 
 /* Of a command that is looked at, at most: two paths, and numbers. */

@@ -3,8 +3,8 @@
  * Files made under their name: of "make o257-7-0" and, as the next command, "rename
  * o257-7-0 to where it belongs" becomes one command.
  */
-#ifndef SENDAHEAD_RENAME_H
-#define SENDAHEAD_RENAME_H
+#ifndef SENDAHEAD_FOLD_H
+#define SENDAHEAD_FOLD_H
 
 #include <limits.h>
 

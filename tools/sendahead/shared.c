@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "place.h"
+#include "shared.h"
 
 static struct place *place;
 

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "limits.h"
+#include "room.h"
 
 #define LEAST (1ULL << 20)		/* of windows */
 #define LIMIT (1ULL << 30)		/* of automatic windows */

@@ -2,11 +2,11 @@
 /*
  * The process that reads ahead of btrfs receive.
  */
-#ifndef SENDAHEAD_COMING_H
-#define SENDAHEAD_COMING_H
+#ifndef SENDAHEAD_RECEIVE_AHEAD_H
+#define SENDAHEAD_RECEIVE_AHEAD_H
 
 #include "options.h"
-#include "place.h"
+#include "shared.h"
 #include "queue.h"
 
 /*

@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "courtesy.h"
-#include "limits.h"
+#include "throttle.h"
+#include "room.h"
 
 #define MS 1000000ULL
 #define BATCH (54 * MS)			/* of the disk's work */

@@ -14,10 +14,10 @@
 #include <sys/syscall.h>
 #include <linux/openat2.h>
 
-#include "limits.h"
-#include "place.h"
+#include "room.h"
+#include "shared.h"
 #include "receive.h"
-#include "written.h"
+#include "writeback.h"
 
 #define RUN (16 << 20)			/* bytes that are begun at once, at least */
 #define PART (64 << 20)			/* of a larger file */

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <linux/btrfs.h>
 
-#include "search.h"
+#include "tree-search.h"
 
 void items_free(struct items *items)
 {

@@ -3,8 +3,8 @@
  * What the process that hands the stream through and the one that reads ahead tell
  * each other: memory that both see.
  */
-#ifndef SENDAHEAD_PLACE_H
-#define SENDAHEAD_PLACE_H
+#ifndef SENDAHEAD_SHARED_H
+#define SENDAHEAD_SHARED_H
 
 #include <stdatomic.h>
 #include <sys/types.h>

@@ -2,11 +2,11 @@
 /*
  * The process that reads ahead.
  */
-#ifndef SENDAHEAD_AHEAD_H
-#define SENDAHEAD_AHEAD_H
+#ifndef SENDAHEAD_SEND_AHEAD_H
+#define SENDAHEAD_SEND_AHEAD_H
 
 #include "options.h"
-#include "place.h"
+#include "shared.h"
 
 /*
  * Read ahead of the send that @options ask for, until it is over. What it needs it

@@ -16,14 +16,14 @@
 #include <linux/btrfs_tree.h>
 #include <linux/openat2.h>
 
-#include "coming.h"
-#include "courtesy.h"
-#include "limits.h"
+#include "receive-ahead.h"
+#include "throttle.h"
+#include "room.h"
 #include "receive.h"
-#include "search.h"
+#include "tree-search.h"
 #include "sweep.h"
 #include "threads.h"
-#include "written.h"
+#include "writeback.h"
 
 #define THREADS 32			/* a disk with heads takes its pick of so many */
 #define WINDOW 4096			/* paths looked up at once */

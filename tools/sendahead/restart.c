@@ -4,7 +4,7 @@
  * last change, so nothing in the subvolume can be the same. The subvolume is read-only: what comes
  * is what came before, which is compared by its commands' checksums and left out.
  */
-#include "again.h"
+#include "restart.h"
 
 /* Bytes at the end that may be how the subvolume begins: the kernel writes its head as a whole. */
 static size_t tail(const struct stream *stream, const u8 *p, size_t n)

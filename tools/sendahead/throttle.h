@@ -2,11 +2,11 @@
 /*
  * Room on the disk for whoever else reads or writes there.
  */
-#ifndef SENDAHEAD_COURTESY_H
-#define SENDAHEAD_COURTESY_H
+#ifndef SENDAHEAD_THROTTLE_H
+#define SENDAHEAD_THROTTLE_H
 
 #include "disk.h"
-#include "place.h"
+#include "shared.h"
 
 /**
  * courtesy_init() - watch the disks

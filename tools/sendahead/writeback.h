@@ -2,8 +2,8 @@
 /*
  * Files are written to the disk while the stream still arrives.
  */
-#ifndef SENDAHEAD_WRITTEN_H
-#define SENDAHEAD_WRITTEN_H
+#ifndef SENDAHEAD_WRITEBACK_H
+#define SENDAHEAD_WRITEBACK_H
 
 #include "queue.h"
 

@@ -2,8 +2,8 @@
 /*
  * What the machine says of itself, and how much of it we may have.
  */
-#ifndef SENDAHEAD_LIMITS_H
-#define SENDAHEAD_LIMITS_H
+#ifndef SENDAHEAD_ROOM_H
+#define SENDAHEAD_ROOM_H
 
 #include "util.h"
 

@@ -3,8 +3,8 @@
  * A stream that begins once more in its middle: after a signal has ended a write into a full pipe,
  * the kernel starts the call again that sends a subvolume.
  */
-#ifndef SENDAHEAD_AGAIN_H
-#define SENDAHEAD_AGAIN_H
+#ifndef SENDAHEAD_RESTART_H
+#define SENDAHEAD_RESTART_H
 
 #include "stream.h"
 

@@ -3,8 +3,8 @@
  * BTRFS_IOC_TREE_SEARCH_V2: items of the trees, and the blocks they lie in read into
  * the kernel's cache.
  */
-#ifndef SENDAHEAD_SEARCH_H
-#define SENDAHEAD_SEARCH_H
+#ifndef SENDAHEAD_TREE_SEARCH_H
+#define SENDAHEAD_TREE_SEARCH_H
 
 #include "util.h"
 

@@ -8,10 +8,10 @@
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 
-#include "ahead.h"
-#include "courtesy.h"
+#include "send-ahead.h"
+#include "throttle.h"
 #include "data.h"
-#include "limits.h"
+#include "room.h"
 #include "sweep.h"
 #include "walk.h"
 
@@ -56,7 +56,7 @@ struct ahead {
 	struct extents queue;		/* of the window, not inline, in the stream */
 	u64 position;			/* data in the stream before what comes next */
 	struct data data;
-	/* of late */
+	/* the most recent ones */
 	u64 seen[SEEN];			/* extents: what comes again is cloned */
 	u64 warm[SEEN];			/* leaves */
 	u64 directories[SEEN];
