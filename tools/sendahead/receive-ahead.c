@@ -11,10 +11,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <sys/syscall.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
-#include <linux/openat2.h>
 
 #include "receive-ahead.h"
 #include "throttle.h"
@@ -167,18 +165,13 @@ static int read_meanwhile(struct coming *coming)
 static void look_up(size_t i, void *arg)
 {
 	struct coming *coming = arg;
-	/* the stream is not to be trusted: nothing outside is looked at, nor before Linux 5.6 */
-	struct open_how how = {
-		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-	};
 	int fd;
 
 	if (!coming->paths[i])
 		return;
 	courtesy_enter(i + 1, 1);
 	/* where it is to be made, nothing is found: so it is known where */
-	fd = syscall(__NR_openat2, coming->parent, coming->paths[i], &how, sizeof(how));
+	fd = look_up_beneath(coming->parent, coming->paths[i]);
 	courtesy_leave();
 	close(fd);
 	free(coming->paths[i]);

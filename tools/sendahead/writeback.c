@@ -67,14 +67,20 @@ void written_add(const char *path, u64 at, u64 bytes)
 	files.v[files.n - 1].bytes += bytes;
 }
 
-/* As for what is looked up: nothing outside. And no device, nor FIFO. Return: a file, or -1. */
-static int open_regular(int directory, const char *path)
+int look_up_beneath(int directory, const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
 	};
-	int found = syscall(SYS_openat2, directory, path, &how, sizeof(how)), fd = -1;
+
+	return syscall(__NR_openat2, directory, path, &how, sizeof(how));
+}
+
+/* No device, nor FIFO. Return: a file, or -1. */
+static int open_regular(int directory, const char *path)
+{
+	int found = look_up_beneath(directory, path), fd = -1;
 	char name[32];
 	struct stat is;
 

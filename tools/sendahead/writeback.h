@@ -7,6 +7,15 @@
 
 #include "queue.h"
 
+/**
+ * look_up_beneath() - look up a path of a stream, which is not to be trusted
+ * @directory: where it begins
+ * @path: the path; nothing outside is looked at, nor behind a symbolic link or a mount
+ *
+ * Return: a descriptor with O_PATH, or -1 with errno set, as always before Linux 5.6
+ */
+int look_up_beneath(int directory, const char *path);
+
 /* So many bytes of a file are written by a command at this place in the stream. */
 void written_add(const char *path, u64 at, u64 bytes);
 
