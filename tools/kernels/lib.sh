@@ -153,6 +153,13 @@ forget() {
 	(( ! ${#old[@]} )) || find "${old[@]}" -maxdepth 0 -mmin +60 -exec rm --recursive --force {} +
 }
 
+# debian_changelog DIR VERSION: of one entry, for the source package in a folder, dated SOURCE_DATE_EPOCH.
+debian_changelog() {
+	printf 'sendahead (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "$2" \
+		"$(sed --quiet 's/^Maintainer: //p' "$1/debian/control")" \
+		"$(date --utc --rfc-email --date="@$SOURCE_DATE_EPOCH")" >"$1/debian/changelog"
+}
+
 # Let nothing of the caller's git reach a repository we look into or make:
 # neither the one we may be called from, nor identity, hooks or settings.
 isolate_git() {
