@@ -4,7 +4,7 @@
 import html
 
 from bench_report.picture import HEIGHT, LEGEND_WIDTH, WIDTH, frame, legend, panels
-from bench_report.tables import WORDS, report
+from bench_report.tables import LEFT_ALIGNED, WORDS, report
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -32,11 +32,10 @@ def definitions(pairs):
 def html_table(table):
     """A table that is scrolled by itself where the screen is narrow."""
     title, headings, rows = table
-    words = ("run", "send", "variant", "class")
     lines = [f"<h2>{html.escape(title)}</h2>", '<div class="table"><table>']
     for name, row in [("th", headings)] + [("td", row) for row in rows]:
         lines.append("<tr>" + "".join(
-            f"<{name}{' class=word' if heading in words else ''}>{html.escape(cell)}</{name}>"
+            f"<{name}{' class=word' if heading in LEFT_ALIGNED else ''}>{html.escape(cell)}</{name}>"
             for cell, heading in zip(row, headings)) + "</tr>")
     return lines + ["</table></div>"]
 

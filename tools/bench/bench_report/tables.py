@@ -18,6 +18,9 @@ VARIANTS = {
     "generation": "with the readahead that Linux has had since 5.13",
     "off": "with the patched kernel, its readahead switched off",
     "stock": "plain btrfs on the untouched kernel"}
+# Headings of columns of words, which begin at the left; those of numbers end at the right.
+LEFT_ALIGNED = ("run", "send", "variant", "class")
+# What the words of the page mean.
 WORDS = (
     ("full", "a whole snapshot is sent"),
     ("incremental", "what has changed between two snapshots is sent"),

@@ -4,10 +4,7 @@
 import json
 import textwrap
 
-from bench_report.tables import report
-
-# Headings of columns of words, which begin at the left; those of numbers end at the right.
-WORDS = ("run", "send", "variant", "class")
+from bench_report.tables import LEFT_ALIGNED, report
 
 
 def table_lines(table):
@@ -16,7 +13,7 @@ def table_lines(table):
     widths = [max(map(len, column)) for column in zip(headings, *rows)]
     lines = [title]
     for row in [headings] + rows:
-        lines.append("  ".join(text.ljust(width) if heading in WORDS else text.rjust(width)
+        lines.append("  ".join(text.ljust(width) if heading in LEFT_ALIGNED else text.rjust(width)
                                for text, width, heading in zip(row, widths, headings)).rstrip())
     return lines + [""]
 
