@@ -39,7 +39,7 @@ static const int signals[] = {
 };
 static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
 static int child_fd = -1;			/* tells when it has ended */
-static struct again again;
+static struct restart restart;
 static u64 stream_bytes;
 static u8 buffer[65536];
 /* What became of the stream. */
@@ -89,7 +89,7 @@ static int wait_for_reader(int fd)
 			return -1;
 		}
 	}
-	place_tell_waited(now_ns() - begun);
+	shared_tell_waited(now_ns() - begun);
 	return 0;
 }
 
@@ -148,11 +148,11 @@ static int hand_on(int from, int to, size_t n, size_t *held)
 	size_t at = 0, pass, drop, part;
 
 	do {
-		u32 times = again.times;
+		u32 times = restart.times;
 
-		if (again_look(&again, buffer + at, n - at, &pass, &drop))
+		if (restart_look(&restart, buffer + at, n - at, &pass, &drop))
 			return DIFFERS;
-		if (again.times != times)
+		if (restart.times != times)
 			fprintf(stderr, "sendahead: the stream begins again: what was sent is left out\n");
 		part = min_u64(pass, *held);
 		if (write_all(to, buffer + at, part) || move(from, to, pass - part))
@@ -164,10 +164,10 @@ static int hand_on(int from, int to, size_t n, size_t *held)
 		at += pass + drop;
 		stream_bytes += pass;
 	} while (at < n && (pass || drop));
-	if (again.lost)
-		place_tell_over();
+	if (restart.lost)
+		shared_tell_over();
 	else
-		place_tell(&again.stream.told, stream_bytes);
+		shared_tell(&restart.stream.told, stream_bytes);
 	leave_out(from, n - at - *held);
 	*held = n - at;
 	memmove(buffer, buffer + at, *held);
@@ -307,7 +307,7 @@ void child_start(char **command, char **alone, int fd, int as)
 		child_become(child ? alone : command);
 	}
 	child_fd = syscall(SYS_pidfd_open, child, 0);
-	place_tell_sender(child);
+	shared_tell_sender(child);
 	forward_signals();
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
@@ -356,9 +356,9 @@ static int end_of_writer(int status, int error, int sigpipe_ignored)
 /* Where the stream has ended. */
 static void tell_end(void)
 {
-	const struct stream *stream = &again.stream;
+	const struct stream *stream = &restart.stream;
 
-	if (stream->told.begun && !again.lost)
+	if (stream->told.begun && !restart.lost)
 		fprintf(stderr, "sendahead: the stream ended at byte %llu of %s\n",
 			(unsigned long long)stream->offset, stream->path);
 }
@@ -368,7 +368,7 @@ int child_run(const struct options *options, void (*started)(void))
 	int fds[2] = { -1, -1 }, to = STDOUT_FILENO, status, result, error = 0;
 	struct sigaction sigpipe;
 
-	stream_init(&again.stream);
+	stream_init(&restart.stream);
 	if (options->file)
 		to = open_file(options->file);
 	/* what cannot be opened, or is no file, btrfs says itself */

@@ -47,7 +47,8 @@ int child_can_follow(const struct options *options);
  * @options: the command line
  * @started: called once btrfs is there
  *
- * Tells the place what is in the stream. Signals that this process gets meanwhile are passed on to it.
+ * Tells the process that reads ahead, by struct shared, what is in the stream. Signals that this
+ * process gets meanwhile are passed on to btrfs.
  *
  * Return: what waitpid() tells of it
  */

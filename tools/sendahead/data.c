@@ -86,25 +86,25 @@ static void read_piece(size_t i, void *arg)
 	int fd;
 
 	/* with others at the disk the send may be as fast: both would read the same */
-	if (courtesy_most() != UINT32_MAX)
+	if (throttle_most() != UINT32_MAX)
 		end = end > NEAR ? end - NEAR : 0;
-	if (place_passed(data->subvolume, end, 0)) {
-		data->place->stats.data_passed_bytes += piece->length;
+	if (shared_passed(data->subvolume, end, 0)) {
+		data->shared->stats.data_passed_bytes += piece->length;
 		return;
 	}
 	fd = open_inode(data, piece->ino);
 	if (fd < 0) {
-		data->place->stats.files_failed++;
+		data->shared->stats.files_failed++;
 		return;
 	}
 	cached = pages_cached(fd, piece->offset, piece->length);
 	if (cached < (piece->length + page - 1) / page) {
-		data->place->stats.data_bytes += piece->length;
-		courtesy_enter(i, requests);
+		data->shared->stats.data_bytes += piece->length;
+		throttle_enter(i, requests);
 		piece->ours = !posix_fadvise(fd, piece->offset, piece->length,
 					     POSIX_FADV_WILLNEED) &&
 			pread(fd, &byte, 1, piece->offset + piece->length - 1) == 1 && !cached;
-		courtesy_leave();
+		throttle_leave();
 	}
 	close(fd);
 }
@@ -157,10 +157,10 @@ static void read_batch(struct batch *batch)
  */
 static int is_slow_reader(const struct data *data)
 {
-	u64 waited = data->place->waited - data->before.waited, sent = data->place->stream_bytes;
+	u64 waited = data->shared->waited - data->before.waited, sent = data->shared->stream_bytes;
 
 	return waited > (now_ns() - data->before.time) / 8 ||
-		(sent && courtesy_pipeline() - data->before.pipeline > (int64_t)sent / 4);
+		(sent && throttle_pipeline() - data->before.pipeline > (int64_t)sent / 4);
 }
 
 /*
@@ -176,8 +176,8 @@ static u64 batch_bytes(struct data *data, u64 left)
 		bytes = LEAST_BATCH;
 	if (!data->batches++) {
 		data->before.time = now_ns();
-		data->before.waited = data->place->waited;
-		data->before.pipeline = courtesy_pipeline();
+		data->before.waited = data->shared->waited;
+		data->before.pipeline = throttle_pipeline();
 	}
 	if (bytes >= most || (data->batches > 2 && !is_slow_reader(data)))
 		return most;
@@ -206,10 +206,10 @@ void data_read(struct data *data, const struct extent *v, size_t n)
 				at = 0;
 			}
 		}
-		if (place_wait(data->subvolume, to > data->window ? to - data->window : 0, 0))
+		if (shared_wait(data->subvolume, to > data->window ? to - data->window : 0, 0))
 			i = n;
 		data_drop(data);
-		if (i < n || !place_over())
+		if (i < n || !shared_over())
 			read_batch(&batch);
 		free(batch.v);
 	}
@@ -225,8 +225,8 @@ void data_drop(struct data *data)
 		const struct piece *drop = &data->drops.v[i];
 		u64 end = (drop->offset + drop->length + page - 1) / page * page;
 
-		if (!place_over() &&
-		    !place_passed(data->subvolume, drop->position + drop->length, 0))
+		if (!shared_over() &&
+		    !shared_passed(data->subvolume, drop->position + drop->length, 0))
 			break;
 		if (fd < 0 || drop->ino != ino) {
 			if (fd >= 0)
@@ -236,7 +236,7 @@ void data_drop(struct data *data)
 		}
 		if (fd >= 0 &&
 		    !posix_fadvise(fd, drop->offset, end - drop->offset, POSIX_FADV_DONTNEED))
-			data->place->stats.dropped_bytes += drop->length;
+			data->shared->stats.dropped_bytes += drop->length;
 	}
 	if (fd >= 0)
 		close(fd);

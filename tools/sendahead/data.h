@@ -13,7 +13,7 @@ struct piece;
 
 struct data {
 	const struct disk *disk;
-	struct place *place;	/* where it is counted */
+	struct shared *shared;	/* where it is counted */
 	u32 subvolume;		/* its number in the stream */
 	u64 tree;
 	u64 window;		/* bytes ahead of the send */

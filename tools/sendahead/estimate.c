@@ -386,7 +386,7 @@ static void measure(struct estimate *estimate)
 
 static void reckon(struct estimate *estimate)
 {
-	double window = limits_window(estimate->options->window) / 2, known = estimate->part;
+	double window = room_window(estimate->options->window) / 2, known = estimate->part;
 	double part = estimate->sampled ? (double)estimate->sampled / estimate->trees[0].leaves : 1;
 	double random = estimate->random, others;
 	/* for leaves of the parent's tree, which are not read ahead, the others wait */

@@ -127,54 +127,54 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Was this directory made by the stream, and given nothing that files in it inherit? */
-static int is_fresh(const struct rename *rename, struct text path)
+static int is_fresh(const struct fold *fold, struct text path)
 {
-	return !!tfind(&path, &rename->fresh, by_text);
+	return !!tfind(&path, &fold->fresh, by_text);
 }
 
-static void forget(struct rename *rename)
+static void forget(struct fold *fold)
 {
-	tdestroy(rename->fresh, free);
-	rename->fresh = NULL;
-	rename->nr_fresh = 0;
-	rename->is_new = 0;
+	tdestroy(fold->fresh, free);
+	fold->fresh = NULL;
+	fold->nr_fresh = 0;
+	fold->is_new = 0;
 }
 
 /* Nothing is known. */
-static void begin(struct rename *rename)
+static void begin(struct fold *fold)
 {
-	forget(rename);
-	if (rename->nr_taken)
-		memset(rename->taken, 0, TAKEN_BITS / 8);
-	rename->nr_taken = 0;
+	forget(fold);
+	if (fold->nr_taken)
+		memset(fold->taken, 0, TAKEN_BITS / 8);
+	fold->nr_taken = 0;
 }
 
-static void add_fresh(struct rename *rename, struct text path)
+static void add_fresh(struct fold *fold, struct text path)
 {
 	struct text *copy;
 
-	if (rename->nr_fresh == FRESH_MAX || is_fresh(rename, path))
+	if (fold->nr_fresh == FRESH_MAX || is_fresh(fold, path))
 		return;
 	copy = malloc(sizeof(*copy) + path.n);
 	if (!copy)
 		return;
 	*copy = (struct text) { memcpy(copy + 1, path.p, path.n), path.n };
-	if (tsearch(copy, &rename->fresh, by_text))
-		rename->nr_fresh++;
+	if (tsearch(copy, &fold->fresh, by_text))
+		fold->nr_fresh++;
 	else
 		free(copy);
 }
 
-static int remove_fresh(struct rename *rename, struct text path)
+static int remove_fresh(struct fold *fold, struct text path)
 {
-	struct text **found = tfind(&path, &rename->fresh, by_text), *copy;
+	struct text **found = tfind(&path, &fold->fresh, by_text), *copy;
 
 	if (!found)
 		return 0;
 	copy = *found;
-	tdelete(&path, &rename->fresh, by_text);
+	tdelete(&path, &fold->fresh, by_text);
 	free(copy);
-	rename->nr_fresh--;
+	fold->nr_fresh--;
 	return 1;
 }
 
@@ -182,18 +182,18 @@ static int remove_fresh(struct rename *rename, struct text path)
  * Does a path lead to where it says? Each directory in it was made by the stream, and has not been
  * renamed since: none can be a symbolic link.
  */
-static int is_certain(const struct rename *rename, const struct text *path)
+static int is_certain(const struct fold *fold, const struct text *path)
 {
 	int directory = directory_of(path);
 
 	return !directory ||
-		(directory > 0 && is_fresh(rename, (struct text) { path->p, directory }));
+		(directory > 0 && is_fresh(fold, (struct text) { path->p, directory }));
 }
 
 /* And is its directory there to stay, not under the name it was made with? */
-static int is_settled(const struct rename *rename, const struct text *path)
+static int is_settled(const struct fold *fold, const struct text *path)
 {
-	return is_certain(rename, path) &&
+	return is_certain(fold, path) &&
 		!is_passing(&(struct text) { path->p, directory_of(path) });
 }
 
@@ -205,69 +205,69 @@ static u32 bit_of(const struct text *path, int whole)
 	return crc32c(0, path->p + from, path->n - from) % TAKEN_BITS;
 }
 
-static int is_bit(const struct rename *rename, u32 bit)
+static int is_bit(const struct fold *fold, u32 bit)
 {
-	return rename->taken && rename->taken[bit / 8] >> bit % 8 & 1;
+	return fold->taken && fold->taken[bit / 8] >> bit % 8 & 1;
 }
 
 /* May there be something? If two names have the same bit, it may. */
-static int is_taken(const struct rename *rename, const struct text *path)
+static int is_taken(const struct fold *fold, const struct text *path)
 {
-	return is_bit(rename, bit_of(path, 1)) || is_bit(rename, bit_of(path, 0));
+	return is_bit(fold, bit_of(path, 1)) || is_bit(fold, bit_of(path, 0));
 }
 
 /* Something is there now. Where the path may lead elsewhere, any of that name counts as taken. */
-static void take(struct rename *rename, const struct text *path)
+static void take(struct fold *fold, const struct text *path)
 {
-	u32 bit = bit_of(path, is_settled(rename, path));
+	u32 bit = bit_of(path, is_settled(fold, path));
 
-	if (!rename->taken)
-		rename->taken = calloc(TAKEN_BITS / 8, 1);
-	if (!rename->taken)
-		rename->unchanged = 1;
+	if (!fold->taken)
+		fold->taken = calloc(TAKEN_BITS / 8, 1);
+	if (!fold->taken)
+		fold->unchanged = 1;
 	if (directory_of(path) < 0)
-		forget(rename);
-	if (rename->nr_taken == TAKEN_BITS / 4)
-		begin(rename);
-	if (!rename->taken || is_bit(rename, bit))
+		forget(fold);
+	if (fold->nr_taken == TAKEN_BITS / 4)
+		begin(fold);
+	if (!fold->taken || is_bit(fold, bit))
 		return;
-	rename->taken[bit / 8] |= 1 << bit % 8;
-	rename->nr_taken++;
+	fold->taken[bit / 8] |= 1 << bit % 8;
+	fold->nr_taken++;
 }
 
-static int is_last(const struct rename *rename, const struct text *path)
+static int is_last(const struct fold *fold, const struct text *path)
 {
-	return path->n == rename->nr_last && !memcmp(path->p, rename->last, path->n);
+	return path->n == fold->nr_last && !memcmp(path->p, fold->last, path->n);
 }
 
-static void set_last(struct rename *rename, const struct text *path)
+static void set_last(struct fold *fold, const struct text *path)
 {
-	rename->nr_last = path->n < sizeof(rename->last) ? path->n : 0;
-	memcpy(rename->last, path->p, rename->nr_last);
+	fold->nr_last = path->n < sizeof(fold->last) ? path->n : 0;
+	memcpy(fold->last, path->p, fold->nr_last);
 }
 
 /*
  * A rename that stays one. A directory that it replaces is empty, and one that is renamed under
  * the name it was made with has none in it that is known: no other path becomes a wrong one.
  */
-static void renamed(struct rename *rename, const struct text *from, const struct text *to)
+static void renamed(struct fold *fold, const struct text *from, const struct text *to)
 {
-	int fresh = is_fresh(rename, *from), last = is_last(rename, from);
+	int fresh = is_fresh(fold, *from), last = is_last(fold, from);
 
 	/* wherever that is, what it replaces is no directory that is known, or as fresh */
-	if (!is_passing(from) || (!is_certain(rename, to) &&
-				  (!last || (rename->last_made == C_MKDIR && !fresh)))) {
-		forget(rename);
-		take(rename, to);
+	if (!is_passing(from) || (!is_certain(fold, to) &&
+				  (!last || (fold->last_made == C_MKDIR && !fresh)))) {
+		forget(fold);
+		take(fold, to);
 		return;
 	}
-	remove_fresh(rename, *from);
-	remove_fresh(rename, *to);
-	if (fresh && is_settled(rename, to))
-		add_fresh(rename, *to);
+	remove_fresh(fold, *from);
+	remove_fresh(fold, *to);
+	if (fresh && is_settled(fold, to))
+		add_fresh(fold, *to);
 	if (last)
-		set_last(rename, to);
-	take(rename, to);
+		set_last(fold, to);
+	take(fold, to);
 }
 
 /* Do files that are made in a directory inherit this attribute? */
@@ -278,25 +278,25 @@ static int is_inherited(const struct text *name)
 }
 
 /* What files inherit from a directory is another thing now; through a link it may be any. */
-static void inheritance_changes(struct rename *rename, const struct text *path)
+static void inheritance_changes(struct fold *fold, const struct text *path)
 {
-	if (!path->n || (!remove_fresh(rename, *path) &&
-			 (!is_last(rename, path) || rename->last_made >= C_SYMLINK)))
-		forget(rename);
+	if (!path->n || (!remove_fresh(fold, *path) &&
+			 (!is_last(fold, path) || fold->last_made >= C_SYMLINK)))
+		forget(fold);
 }
 
 /* Something was made, by this command: where it is. C_LINK: it may be a symbolic link as well. */
-static void made_at(struct rename *rename, u16 command, const struct text *path)
+static void made_at(struct fold *fold, u16 command, const struct text *path)
 {
-	rename->last_made = command;
-	set_last(rename, path);
-	take(rename, path);
-	if (command == C_MKDIR && is_settled(rename, path))
-		add_fresh(rename, *path);
+	fold->last_made = command;
+	set_last(fold, path);
+	take(fold, path);
+	if (command == C_MKDIR && is_settled(fold, path))
+		add_fresh(fold, *path);
 }
 
 /* A command of those that say which names there are, and what directories are like. */
-static void learn(struct rename *rename, const u8 *p, size_t n)
+static void learn(struct fold *fold, const u8 *p, size_t n)
 {
 	struct command command;
 	int whole = parse(&command, p, n);
@@ -307,54 +307,54 @@ static void learn(struct rename *rename, const u8 *p, size_t n)
 	case C_REMOVE_XATTR:
 		/* the value may be long */
 		if (~command.known & (BIT(A_PATH) | BIT(A_XATTR_NAME)))
-			forget(rename);
+			forget(fold);
 		else if (is_inherited(&command.attribute[A_XATTR_NAME]))
-			inheritance_changes(rename, path);
+			inheritance_changes(fold, path);
 		return;
 	case C_SUBVOL:
 	case C_SNAPSHOT:
-		begin(rename);
-		rename->is_new = command.number == C_SUBVOL;
-		rename->begun++;
-		snprintf(rename->name, sizeof(rename->name), "%.*s", (int)path->n,
+		begin(fold);
+		fold->is_new = command.number == C_SUBVOL;
+		fold->begun++;
+		snprintf(fold->name, sizeof(fold->name), "%.*s", (int)path->n,
 			 path->n ? (const char *)path->p : "");
 		/* of what, it may say behind what is not looked at */
-		rename->snapshot = command.number == C_SNAPSHOT;
-		memset(rename->parent, 0, sizeof(rename->parent));
-		if (command.attribute[A_CLONE_UUID].n == sizeof(rename->parent))
-			memcpy(rename->parent, command.attribute[A_CLONE_UUID].p,
-			       sizeof(rename->parent));
+		fold->snapshot = command.number == C_SNAPSHOT;
+		memset(fold->parent, 0, sizeof(fold->parent));
+		if (command.attribute[A_CLONE_UUID].n == sizeof(fold->parent))
+			memcpy(fold->parent, command.attribute[A_CLONE_UUID].p,
+			       sizeof(fold->parent));
 		return;
 	}
 	if (!whole || !path->n || command.number == C_RMDIR ||
 	    (command.number == C_RENAME && command.known != (BIT(A_PATH) | BIT(A_PATH_TO))) ||
 	    (command.number == C_CHMOD && command.attribute[A_MODE].n != 8))
-		forget(rename);
+		forget(fold);
 	else if (command.number == C_RENAME)
-		renamed(rename, path, &command.attribute[A_PATH_TO]);
+		renamed(fold, path, &command.attribute[A_PATH_TO]);
 	else if (command.number <= C_LINK)
-		made_at(rename, is_passing(path) ? command.number : C_LINK, path);
+		made_at(fold, is_passing(path) ? command.number : C_LINK, path);
 	/* setgid: the group is inherited */
 	else if (command.number == C_FILEATTR ||
 		 get_u64(command.attribute[A_MODE].p) & S_ISGID)
-		inheritance_changes(rename, path);
+		inheritance_changes(fold, path);
 }
 
 /* Can the two be one? */
-static int belong_together(const struct rename *rename, const struct command *make,
+static int belong_together(const struct fold *fold, const struct command *make,
 			   const struct command *move, const u8 *p)
 {
 	const u32 may = BIT(A_INO) | BIT(A_MODE) | BIT(A_RDEV) | BIT(A_PATH) | BIT(A_PATH_LINK);
 	const struct text *path = &make->attribute[A_PATH], *from = &move->attribute[A_PATH];
 	const struct text *to = &move->attribute[A_PATH_TO];
 
-	if (rename->unchanged || make->known & ~may || !is_passing(path) ||
+	if (fold->unchanged || make->known & ~may || !is_passing(path) ||
 	    move->known != (BIT(A_PATH) | BIT(A_PATH_TO)) || by_text(path, from) ||
 	    !by_text(path, to))
 		return 0;
 	/* what a rename replaces would be in the way, as it may be at the top of a snapshot */
-	if (!is_certain(rename, to) || (!directory_of(to) && !rename->is_new) ||
-	    is_taken(rename, path) || is_taken(rename, to))
+	if (!is_certain(fold, to) || (!directory_of(to) && !fold->is_new) ||
+	    is_taken(fold, path) || is_taken(fold, to))
 		return 0;
 	return is_sound(make, p) && is_sound(move, p + make->size);
 }
@@ -383,7 +383,7 @@ static u32 join(const struct command *make, const struct text *to, u8 *p)
  * A command that makes a file is there. Return: bytes that are done, of which *@out stay,
  * or 0 if what follows has to be known.
  */
-static size_t made(struct rename *rename, u8 *p, size_t n, int hold, size_t *out)
+static size_t made(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
 	size_t size = COMMAND_HEAD + get_u32(p), next = COMMAND_HEAD;
 	struct command make, move;
@@ -397,13 +397,13 @@ static size_t made(struct rename *rename, u8 *p, size_t n, int hold, size_t *out
 	if (is_rename && n < size + next && hold)
 		return 0;
 	if (is_rename && n >= size + next && parse(&make, p, size) &&
-	    parse(&move, p + size, next) && belong_together(rename, &make, &move, p)) {
-		made_at(rename, make.number, &move.attribute[A_PATH_TO]);
+	    parse(&move, p + size, next) && belong_together(fold, &make, &move, p)) {
+		made_at(fold, make.number, &move.attribute[A_PATH_TO]);
 		*out = join(&make, &move.attribute[A_PATH_TO], p);
-		rename->changed++;
+		fold->changed++;
 		return size + next;
 	}
-	learn(rename, p, size);
+	learn(fold, p, size);
 	return size;
 }
 
@@ -419,17 +419,17 @@ static u64 needed(u16 command, u64 size)
 }
 
 /* Bytes of a command that go as they are. */
-static size_t pass(struct rename *rename, size_t n, size_t *out)
+static size_t pass(struct fold *fold, size_t n, size_t *out)
 {
-	*out = min_u64(n, rename->left);
-	rename->left -= *out;
-	if (!rename->left)
-		rename->state = rename->is_last_command ? RENAME_AT_HEAD : RENAME_AT_COMMAND;
+	*out = min_u64(n, fold->left);
+	fold->left -= *out;
+	if (!fold->left)
+		fold->state = fold->is_last_command ? FOLD_AT_HEAD : FOLD_AT_COMMAND;
 	return *out;
 }
 
 /* A command comes next. Return: as step(). */
-static size_t at_command(struct rename *rename, u8 *p, size_t n, int hold, size_t *out)
+static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
 	u16 command;
 	u64 size, need;
@@ -441,54 +441,54 @@ static size_t at_command(struct rename *rename, u8 *p, size_t n, int hold, size_
 	command = get_u16(p + 4);
 	need = needed(command, size);
 	if (need > MOST) {
-		rename->state = RENAME_UNKNOWN;
+		fold->state = FOLD_UNKNOWN;
 		return *out = n;
 	}
 	if (n < need)
 		return 0;
 	if (command >= C_MKFILE && command <= C_SYMLINK)
-		return made(rename, p, n, hold, out);
+		return made(fold, p, n, hold, out);
 	begins = command == C_SUBVOL || command == C_SNAPSHOT;
-	if (rename->within && (begins || command == C_END) && !rename->at_end) {
-		rename->at_end = 1;
+	if (fold->within && (begins || command == C_END) && !fold->at_end) {
+		fold->at_end = 1;
 		return 0;
 	}
-	rename->at_end = 0;
-	rename->within = begins || (rename->within && command != C_END);
-	rename->is_last_command = command == C_END;
+	fold->at_end = 0;
+	fold->within = begins || (fold->within && command != C_END);
+	fold->is_last_command = command == C_END;
 	if (need > COMMAND_HEAD)
-		learn(rename, p, need);
-	rename->state = RENAME_WITHIN;
-	rename->left = size;
-	return pass(rename, n, out);
+		learn(fold, p, need);
+	fold->state = FOLD_WITHIN;
+	fold->left = size;
+	return pass(fold, n, out);
 }
 
 /* The next bytes. Return: how many are done, of which *@out stay; 0: more has to be there. */
-static size_t step(struct rename *rename, u8 *p, size_t n, int hold, size_t *out)
+static size_t step(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
-	switch (rename->state) {
-	case RENAME_AT_HEAD:
+	switch (fold->state) {
+	case FOLD_AT_HEAD:
 		if (n < STREAM_HEAD)
 			return 0;
-		rename->state = memcmp(p, "btrfs-stream", 13) || !get_u32(p + 13) ||
-			get_u32(p + 13) > 3 ? RENAME_UNKNOWN : RENAME_AT_COMMAND;
+		fold->state = memcmp(p, "btrfs-stream", 13) || !get_u32(p + 13) ||
+			get_u32(p + 13) > 3 ? FOLD_UNKNOWN : FOLD_AT_COMMAND;
 		return *out = STREAM_HEAD;
-	case RENAME_AT_COMMAND:
-		return at_command(rename, p, n, hold, out);
-	case RENAME_WITHIN:
-		return pass(rename, n, out);
-	case RENAME_UNKNOWN:
+	case FOLD_AT_COMMAND:
+		return at_command(fold, p, n, hold, out);
+	case FOLD_WITHIN:
+		return pass(fold, n, out);
+	case FOLD_UNKNOWN:
 		break;
 	}
 	return *out = n;
 }
 
-size_t rename_run(struct rename *rename, u8 *p, size_t *n, int hold)
+size_t fold_run(struct fold *fold, u8 *p, size_t *n, int hold)
 {
 	size_t in = 0, out = 0, keep;
 
 	while (in < *n) {
-		size_t stay, done = step(rename, p + in, *n - in, hold, &stay);
+		size_t stay, done = step(fold, p + in, *n - in, hold, &stay);
 
 		if (!done)
 			break;
@@ -504,8 +504,8 @@ size_t rename_run(struct rename *rename, u8 *p, size_t *n, int hold)
 	return out;
 }
 
-void rename_free(struct rename *rename)
+void fold_free(struct fold *fold)
 {
-	forget(rename);
-	free(rename->taken);
+	forget(fold);
+	free(fold->taken);
 }

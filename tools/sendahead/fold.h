@@ -11,19 +11,19 @@
 #include "util.h"
 
 /* Bytes that may be held back until more of the stream is there, less than this. */
-#define RENAME_HELD 20480
+#define FOLD_HELD 20480
 
 /* What comes next. */
-enum rename_state {
-	RENAME_AT_HEAD,		/* the head of a stream */
-	RENAME_AT_COMMAND,	/* a command */
-	RENAME_WITHIN,		/* bytes of a command that go as they are */
-	RENAME_UNKNOWN,		/* what is not understood: all of it goes as it is */
+enum fold_state {
+	FOLD_AT_HEAD,		/* the head of a stream */
+	FOLD_AT_COMMAND,	/* a command */
+	FOLD_WITHIN,		/* bytes of a command that go as they are */
+	FOLD_UNKNOWN,		/* what is not understood: all of it goes as it is */
 };
 
-struct rename {
+struct fold {
 	int unchanged;		/* nothing is to be changed */
-	enum rename_state state;
+	enum fold_state state;
 	u64 left;		/* bytes of a command that go as they are */
 	int within;		/* a subvolume has begun, and not ended */
 	int at_end;		/* the next command ends it, and waits */
@@ -44,8 +44,8 @@ struct rename {
 };
 
 /**
- * rename_run() - change what can be, in the next bytes of a stream
- * @rename: begins as zeros
+ * fold_run() - change what can be, in the next bytes of a stream
+ * @fold: begins as zeros
  * @p: the bytes, those held back the last time first; changed in place
  * @n: how many, updated: there can only become fewer
  * @hold: whether to wait for the command that may follow
@@ -61,8 +61,8 @@ struct rename {
  *
  * Return: bytes of them that are to be passed on, the others are held back
  */
-size_t rename_run(struct rename *rename, u8 *p, size_t *n, int hold);
+size_t fold_run(struct fold *fold, u8 *p, size_t *n, int hold);
 
-void rename_free(struct rename *rename);
+void fold_free(struct fold *fold);
 
 #endif

@@ -36,7 +36,7 @@
 #define KILL_NS 1000000000ULL		/* that the reader has to end by itself */
 #define LEFT_NS 100000000ULL		/* then it is killed, and so much later left behind */
 
-static struct place *place;
+static struct shared *shared;
 static struct options options;
 static struct queue *queue;	/* of a receive */
 static pid_t reader = -1, shower = -1;
@@ -44,8 +44,8 @@ static int showing;		/* it shows the progress */
 
 static void tell(const char *why)
 {
-	if (why != place->stats.why)
-		snprintf(place->stats.why, sizeof(place->stats.why), "%s", why);
+	if (why != shared->stats.why)
+		snprintf(shared->stats.why, sizeof(shared->stats.why), "%s", why);
 	if (options.verbose && !options.quiet)
 		fprintf(stderr, "sendahead: nothing is read ahead: %s\n", why);
 }
@@ -57,13 +57,13 @@ void give_up(const char *format, ...)
 	if (showing)
 		_exit(0);
 	va_start(args, format);
-	vsnprintf(place->stats.why, sizeof(place->stats.why), format, args);
+	vsnprintf(shared->stats.why, sizeof(shared->stats.why), format, args);
 	va_end(args);
-	if (place->alone) {
-		fprintf(stderr, "sendahead: %s\n", place->stats.why);
+	if (shared->alone) {
+		fprintf(stderr, "sendahead: %s\n", shared->stats.why);
 		_exit(1);
 	}
-	tell(place->stats.why);
+	tell(shared->stats.why);
 	_exit(0);
 }
 
@@ -121,16 +121,16 @@ static void start_reader(void)
 		return;
 	if (!may_search())
 		tell("this needs the capability CAP_SYS_ADMIN");
-	else if (limits_processes() <= LIMITS_BTRFS || (reader = begin("sendahead-read")) < 0)
+	else if (room_processes() <= ROOM_BTRFS || (reader = begin("sendahead-read")) < 0)
 		tell("there are too few processes left");
 	if (reader)
 		return;
 	if (options.nice)
 		be_nice();
 	if (queue)
-		coming(&options, queue, place);
+		receive_ahead(&options, queue, shared);
 	else
-		ahead(&options, place);
+		send_ahead(&options, shared);
 	_exit(0);
 }
 
@@ -139,12 +139,12 @@ static void start_progress(void)
 	const char *term = getenv("TERM");
 
 	if (reader > 0 && !options.quiet && isatty(STDERR_FILENO) && term &&
-	    strcmp(term, "dumb") && limits_processes() > LIMITS_BTRFS)
+	    strcmp(term, "dumb") && room_processes() > ROOM_BTRFS)
 		shower = begin("sendahead-show");
 	if (shower)
 		return;
 	showing = 1;
-	progress(&options, place);
+	progress(&options, shared);
 }
 
 static void start_both(void)
@@ -173,21 +173,21 @@ static void end_progress(void)
 {
 	if (shower > 0)
 		end(shower, 0);
-	if (place->shown)
+	if (shared->shown)
 		fputs("\r\033[K", stderr);
 }
 
 /* Its last task is to drop what the send has not come to; that takes no time. */
 static void end_reader(void)
 {
-	char *why = place->stats.why;
+	char *why = shared->stats.why;
 	int status = 0;
 
-	place_tell_over();
+	shared_tell_over();
 	if (reader > 0)
 		status = end(reader, KILL_NS);
 	if (WIFSIGNALED(status) && !*why)
-		snprintf(why, sizeof(place->stats.why), "ended by signal %d", WTERMSIG(status));
+		snprintf(why, sizeof(shared->stats.why), "ended by signal %d", WTERMSIG(status));
 }
 
 /* End as btrfs has ended. */
@@ -214,9 +214,9 @@ static const char *why_alone(void)
 	if (!stat("/proc/self/ns/pid", &own) &&
 	    (stat("/proc/self/ns/pid_for_children", &children) || own.st_ino != children.st_ino))
 		return "processes are started in another namespace";
-	if (limits_processes() < LIMITS_BTRFS)
+	if (room_processes() < ROOM_BTRFS)
 		return "there are too few processes left";
-	if (!limits_enough())
+	if (!room_enough())
 		return "there is too little memory left";
 	return NULL;
 }
@@ -250,10 +250,10 @@ static int send(void)
 	end_progress();
 	end_reader();
 	if (options.json)
-		report(&options, place);
+		report(&options, shared);
 	if (why)
 		child_become(options.command);
-	report_on_terminal(&options, place, "send", place->stream_bytes, now_ns() - begun);
+	report_on_terminal(&options, shared, "send", shared->stream_bytes, now_ns() - begun);
 	return end_as(status);
 }
 
@@ -271,17 +271,17 @@ static int receive(void)
 	status = receive_run(&options, queue, &received, start_reader);
 	end_reader();
 	if (options.json)
-		report_received(&options, &received, place);
+		report_received(&options, &received, shared);
 	if (status < 0)
 		child_become(options.command);
-	report_on_terminal(&options, place, "receive", received.stream_bytes, now_ns() - begun);
+	report_on_terminal(&options, shared, "receive", received.stream_bytes, now_ns() - begun);
 	return end_as(status);
 }
 
 /* Without a send: say what it would need, or how long it takes, or read that. */
 static int alone(const char *command)
 {
-	place->alone = 1;
+	shared->alone = 1;
 	if (!may_search())
 		give_up("this needs the capability CAP_SYS_ADMIN");
 	if (!strcmp(command, "estimate"))
@@ -290,9 +290,9 @@ static int alone(const char *command)
 		return compare(&options);
 	if (options.nice)
 		be_nice();
-	ahead(&options, place);
+	send_ahead(&options, shared);
 	if (options.json)
-		report(&options, place);
+		report(&options, shared);
 	return 0;
 }
 
@@ -400,8 +400,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	options_parse(&options, command, argc, argv);
-	place = place_init();
-	if (!place) {
+	shared = shared_init();
+	if (!shared) {
 		fprintf(stderr, "sendahead: no memory\n");
 		return 1;
 	}

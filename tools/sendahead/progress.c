@@ -43,7 +43,7 @@ static int others_show(void)
 		if (pid <= 0 || getpgid(pid) != getpgrp())
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		limits_scan(path, "%15s", name);
+		room_scan(path, "%15s", name);
 		found = !strcmp(name, "pv") || !strcmp(name, "mbuffer") || !strcmp(name, "bar");
 	}
 	if (processes)
@@ -58,9 +58,9 @@ int progress_is_in_background(void)
 	return group > 0 && group != getpgrp();
 }
 
-static void show(struct place *place, const struct mark *mark, double share, int all, u64 seconds)
+static void show(struct shared *shared, const struct mark *mark, double share, int all, u64 seconds)
 {
-	u64 bytes = place->stream_bytes, data = place->data;
+	u64 bytes = shared->stream_bytes, data = shared->data;
 	/* once it is known how much data there is, that tells the time */
 	double done = all && mark[2].bytes ? (double)data / mark[2].bytes : share;
 
@@ -69,18 +69,18 @@ static void show(struct place *place, const struct mark *mark, double share, int
 		fprintf(stderr, ", %.0f %% of the leaves, %.0f s left", share * 100,
 			seconds * (1 - done) / done);
 	fputs("\033[K", stderr);
-	place->shown = 1;
+	shared->shown = 1;
 }
 
-void progress(const struct options *options, struct place *place)
+void progress(const struct options *options, struct shared *shared)
 {
 	struct mark mark[3] = { 0 };
 	double leaves = 0, share = 0;
 	u64 seconds;
 
 	for (seconds = 1;; seconds++) {
-		int all = place->stats.planned_all;
-		struct mark now = { place->stats.planned_leaves, place->stats.planned_bytes };
+		int all = shared->stats.planned_all;
+		struct mark now = { shared->stats.planned_leaves, shared->stats.planned_bytes };
 
 		sleep(1);
 		/* a short send needs no progress; with several, the end is not in sight */
@@ -95,8 +95,9 @@ void progress(const struct options *options, struct place *place)
 			leaves = now.leaves;
 		/* the leaves are an estimate until then */
 		if (leaves > 0)
-			share = fmax(share, passed(mark + 1, place->data) / leaves);
-		if (seconds > 1 && place->stream_bytes && !progress_is_in_background() && !others_show())
-			show(place, mark, share, all, seconds);
+			share = fmax(share, passed(mark + 1, shared->data) / leaves);
+		if (seconds > 1 && shared->stream_bytes && !progress_is_in_background() &&
+		    !others_show())
+			show(shared, mark, share, all, seconds);
 	}
 }

@@ -9,7 +9,7 @@
 #include "shared.h"
 
 /* Show it on standard error, until this process is killed. */
-void progress(const struct options *options, struct place *place) __attribute__((noreturn));
+void progress(const struct options *options, struct shared *shared) __attribute__((noreturn));
 
 /* Is this a job in the background of the terminal on standard error? */
 int progress_is_in_background(void);

@@ -36,9 +36,9 @@
 
 #define SHORT 512			/* bytes of a command that begins a subvolume are less */
 
-struct coming {
+struct receive_ahead {
 	const struct queue *queue;
-	struct place *place;
+	struct shared *shared;
 	int fd;				/* of the directory */
 	u64 at;				/* in the stream */
 	u8 copy[65536];			/* of the bytes from there on, for a while */
@@ -67,142 +67,142 @@ struct coming {
 
 static int has_come(void *arg)
 {
-	const struct coming *coming = arg;
+	const struct receive_ahead *ahead = arg;
 
-	return coming->queue->end > coming->at;
+	return ahead->queue->end > ahead->at;
 }
 
 /*
  * Want the leaves of a tree, if it has no more than @most and nothing makes us stop. Return:
  * how many it has.
  */
-static u64 want_tree(struct coming *coming, u64 tree, u64 most)
+static u64 want_tree(struct receive_ahead *ahead, u64 tree, u64 most)
 {
-	size_t before = coming->sweep.n;
+	size_t before = ahead->sweep.n;
 	struct pointer root;
 	struct walk walk;
 	struct leaf leaf;
 	u64 n = 0;
 
-	if (disk_root(&coming->disk, tree, &root))
+	if (disk_root(&ahead->disk, tree, &root))
 		return 0;
-	walk_init(&walk, &coming->disk, &root, THREADS);
+	walk_init(&walk, &ahead->disk, &root, THREADS);
 	walk.ahead = min_u64(WALK_AHEAD, 1 + most / 64);
 	/* of a tree that is written meanwhile, some nodes may be gone */
-	while (n <= most && !place_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
-		if (coming->sweep.stop && has_come(coming)) {
+	while (n <= most && !shared_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
+		if (ahead->sweep.stop && has_come(ahead)) {
 			n = 0;
 			break;
 		}
 		n++;
-		sweep_want(&coming->sweep, tree, &leaf, 0);
+		sweep_want(&ahead->sweep, tree, &leaf, 0);
 	}
-	coming->place->stats.nodes += walk.nodes;
+	ahead->shared->stats.nodes += walk.nodes;
 	walk_free(&walk);
 	if (!n || n > most)
-		coming->sweep.n = before;
+		ahead->sweep.n = before;
 	return n;
 }
 
 /* Open the disk, once. Return: whether heads pass what lies between, and may as well read it. */
-static int has_heads(struct coming *coming)
+static int has_heads(struct receive_ahead *ahead)
 {
-	if (!coming->disk.nodesize) {
-		disk_open(&coming->disk, coming->fd);
-		courtesy_init(&coming->disk, coming->place, 1);
-		coming->most = min_u64(limits_memory() / SHARE, LIMIT) / coming->disk.nodesize;
+	if (!ahead->disk.nodesize) {
+		disk_open(&ahead->disk, ahead->fd);
+		throttle_init(&ahead->disk, ahead->shared, 1);
+		ahead->most = min_u64(room_memory() / SHARE, LIMIT) / ahead->disk.nodesize;
 	}
-	return coming->disk.has_heads;
+	return ahead->disk.has_heads;
 }
 
 /* Want the tree of the parent, unless it is too large or cannot be read. */
-static void want_parent(struct coming *coming)
+static void want_parent(struct receive_ahead *ahead)
 {
-	coming->leaves = want_tree(coming, coming->tree, coming->most);
-	if (!coming->sweep.n)
-		coming->leaves = coming->sweep.stop && has_come(coming) ? 0 : NONE;
+	ahead->leaves = want_tree(ahead, ahead->tree, ahead->most);
+	if (!ahead->sweep.n)
+		ahead->leaves = ahead->sweep.stop && has_come(ahead) ? 0 : NONE;
 }
 
 /*
  * The trees that tell of space: whoever changes a leaf that two snapshots share looks there
  * for all that it refers to.
  */
-static void want_spaces(struct coming *coming)
+static void want_spaces(struct receive_ahead *ahead)
 {
 	static const u64 others[] = {
 		BTRFS_EXTENT_TREE_OBJECTID, BTRFS_CSUM_TREE_OBJECTID, BTRFS_FREE_SPACE_TREE_OBJECTID,
 	};
 	size_t i;
 
-	if (coming->spaces)
+	if (ahead->spaces)
 		return;
 	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
-		want_tree(coming, others[i], min_u64(coming->leaves,
-						     coming->most - coming->sweep.n));
-	coming->spaces = 1;
+		want_tree(ahead, others[i], min_u64(ahead->leaves,
+						    ahead->most - ahead->sweep.n));
+	ahead->spaces = 1;
 }
 
 /*
  * While nothing comes, and the receive has taken all that came. Return: whether it ended
  * because something came.
  */
-static int read_meanwhile(struct coming *coming)
+static int read_meanwhile(struct receive_ahead *ahead)
 {
-	if (coming->parent < 0 || coming->swept || has_come(coming) ||
-	    coming->queue->begin != coming->queue->end || !has_heads(coming))
+	if (ahead->parent < 0 || ahead->swept || has_come(ahead) ||
+	    ahead->queue->begin != ahead->queue->end || !has_heads(ahead))
 		return 0;
-	if (coming->leaves && coming->leaves != NONE && !coming->sweep.n)
-		want_spaces(coming);
-	coming->sweep.stop = has_come;
-	if (!coming->leaves)
-		want_parent(coming);
-	coming->meanwhile = coming->sweep.n > 0;
-	sweep_run(&coming->sweep);
-	coming->sweep.stop = NULL;
-	return has_come(coming);
+	if (ahead->leaves && ahead->leaves != NONE && !ahead->sweep.n)
+		want_spaces(ahead);
+	ahead->sweep.stop = has_come;
+	if (!ahead->leaves)
+		want_parent(ahead);
+	ahead->meanwhile = ahead->sweep.n > 0;
+	sweep_run(&ahead->sweep);
+	ahead->sweep.stop = NULL;
+	return has_come(ahead);
 }
 
 static void look_up(size_t i, void *arg)
 {
-	struct coming *coming = arg;
+	struct receive_ahead *ahead = arg;
 	int fd;
 
-	if (!coming->paths[i])
+	if (!ahead->paths[i])
 		return;
-	courtesy_enter(i + 1, 1);
+	throttle_enter(i + 1, 1);
 	/* where it is to be made, nothing is found: so it is known where */
-	fd = look_up_beneath(coming->parent, coming->paths[i]);
-	courtesy_leave();
+	fd = look_up_beneath(ahead->parent, ahead->paths[i]);
+	throttle_leave();
 	close(fd);
-	free(coming->paths[i]);
-	coming->paths[i] = NULL;
-	coming->place->stats.paths++;
+	free(ahead->paths[i]);
+	ahead->paths[i] = NULL;
+	ahead->shared->stats.paths++;
 }
 
 /* All paths of the window, or everything. */
-static void look_up_all(struct coming *coming)
+static void look_up_all(struct receive_ahead *ahead)
 {
-	int many = coming->touched >= FEW && has_heads(coming);
+	int many = ahead->touched >= FEW && has_heads(ahead);
 	size_t i;
 
-	if (!coming->nr_paths)
+	if (!ahead->nr_paths)
 		return;
-	if (!limits_enough())
+	if (!room_enough())
 		give_up("there is too little memory left");
-	if (many && !coming->leaves)
-		want_parent(coming);
-	if (many && coming->touched >= coming->leaves / DENSE) {
-		want_spaces(coming);
-		sweep_run(&coming->sweep);
-		coming->swept = 1;
+	if (many && !ahead->leaves)
+		want_parent(ahead);
+	if (many && ahead->touched >= ahead->leaves / DENSE) {
+		want_spaces(ahead);
+		sweep_run(&ahead->sweep);
+		ahead->swept = 1;
 	} else {
-		parallel_unless_cached(THREADS, coming->nr_paths, look_up, coming,
-				       &coming->looked_up);
+		parallel_unless_cached(THREADS, ahead->nr_paths, look_up, ahead,
+				       &ahead->looked_up);
 	}
-	coming->place->stats.windows++;
-	for (i = 0; i < coming->nr_paths; i++)
-		free(coming->paths[i]);
-	coming->nr_paths = 0;
+	ahead->shared->stats.windows++;
+	for (i = 0; i < ahead->nr_paths; i++)
+		free(ahead->paths[i]);
+	ahead->nr_paths = 0;
 }
 
 /* The first subvolume that the tree of UUIDs has under this one, or 0. */
@@ -221,15 +221,15 @@ static u64 tree_of(int fd, const u8 *uuid, u8 type)
 }
 
 /* As btrfs does: what was received as that, or is it itself. */
-static void find_parent(struct coming *coming, const u8 *uuid)
+static void find_parent(struct receive_ahead *ahead, const u8 *uuid)
 {
-	coming->tree = tree_of(coming->fd, uuid, BTRFS_UUID_KEY_RECEIVED_SUBVOL);
-	if (!coming->tree)
-		coming->tree = tree_of(coming->fd, uuid, BTRFS_UUID_KEY_SUBVOL);
-	if (coming->tree)
-		coming->parent = disk_open_inode(coming->fd, coming->tree,
-						 BTRFS_FIRST_FREE_OBJECTID,
-						 O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
+	ahead->tree = tree_of(ahead->fd, uuid, BTRFS_UUID_KEY_RECEIVED_SUBVOL);
+	if (!ahead->tree)
+		ahead->tree = tree_of(ahead->fd, uuid, BTRFS_UUID_KEY_SUBVOL);
+	if (ahead->tree)
+		ahead->parent = disk_open_inode(ahead->fd, ahead->tree,
+						BTRFS_FIRST_FREE_OBJECTID,
+						O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
 /* The value of an attribute, of which @n bytes are there, in the first @size bytes of a command. */
@@ -250,22 +250,22 @@ static const u8 *attribute(const u8 *p, size_t size, u16 type, size_t *n)
 }
 
 /* Number @begun in the stream, based on that with the UUID, or on nothing. */
-static void subvolume_begins(struct coming *coming, u32 begun, const u8 *parent)
+static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const u8 *parent)
 {
-	if (coming->parent >= 0)
-		close(coming->parent);
-	coming->parent = -1;
-	coming->begun = begun;
-	coming->leaves = coming->touched = coming->sweep.n = 0;
-	coming->looked_up = (struct sampling) { .alone = 1 };
-	coming->spaces = coming->meanwhile = coming->swept = 0;
-	coming->last[0] = 0;
+	if (ahead->parent >= 0)
+		close(ahead->parent);
+	ahead->parent = -1;
+	ahead->begun = begun;
+	ahead->leaves = ahead->touched = ahead->sweep.n = 0;
+	ahead->looked_up = (struct sampling) { .alone = 1 };
+	ahead->spaces = ahead->meanwhile = ahead->swept = 0;
+	ahead->last[0] = 0;
 	if (parent)
-		find_parent(coming, parent);
+		find_parent(ahead, parent);
 }
 
 /* A path that a command is about. */
-static void take_path(struct coming *coming, const u8 *p, size_t size, u16 type)
+static void take_path(struct receive_ahead *ahead, const u8 *p, size_t size, u16 type)
 {
 	size_t n;
 	const u8 *path = attribute(p, size, type, &n);
@@ -274,89 +274,89 @@ static void take_path(struct coming *coming, const u8 *p, size_t size, u16 type)
 	if (!path || !n || n >= PATH_MAX || *path == '/' || memchr(path, 0, n))
 		return;
 	/* what is done to one file stands together */
-	if (!strncmp(coming->last, (const char *)path, n) && !coming->last[n])
+	if (!strncmp(ahead->last, (const char *)path, n) && !ahead->last[n])
 		return;
-	memcpy(coming->last, path, n);
-	coming->last[n] = 0;
-	copy = strdup(coming->last);
+	memcpy(ahead->last, path, n);
+	ahead->last[n] = 0;
+	copy = strdup(ahead->last);
 	if (!copy)
 		give_up("no memory for paths");
-	coming->paths[coming->nr_paths++] = copy;
-	coming->touched++;
+	ahead->paths[ahead->nr_paths++] = copy;
+	ahead->touched++;
 }
 
 /* The receive has overtaken: go on with what it has not taken. */
-static void overtaken(struct coming *coming)
+static void overtaken(struct receive_ahead *ahead)
 {
-	const struct queue *queue = coming->queue;
+	const struct queue *queue = ahead->queue;
 	u32 begun = queue->begun;
 	char name[sizeof(queue->name)];
 	u8 parent[16];
 
 	if (queue->lost)
 		give_up("the stream cannot be followed");
-	coming->at = queue_boundary(queue);
+	ahead->at = queue_boundary(queue);
 	memcpy(parent, queue->parent, sizeof(parent));
 	memcpy(name, queue->name, sizeof(name));
-	if (begun != coming->begun && begun == queue->begun) {
-		subvolume_begins(coming, begun, queue->snapshot ? parent : NULL);
-		coming->name = strnlen(name, sizeof(name));
-		memcpy(coming->file, name, coming->name);
+	if (begun != ahead->begun && begun == queue->begun) {
+		subvolume_begins(ahead, begun, queue->snapshot ? parent : NULL);
+		ahead->name = strnlen(name, sizeof(name));
+		memcpy(ahead->file, name, ahead->name);
 	}
 }
 
 /* The next bytes of the stream, @n of them or what there is. Return: how many are there. */
-static size_t peek(struct coming *coming, const u8 **p, size_t n)
+static size_t peek(struct receive_ahead *ahead, const u8 **p, size_t n)
 {
 	long more;
 	u64 done;
 
 	/* what is on the way may not be received yet, what was before that is */
-	if (coming->at + RECEIVE_ON_WAY < coming->queue->begin)
-		overtaken(coming);
-	done = coming->at - coming->copied_at;
-	if (coming->at < coming->copied_at || done + n > coming->copied) {
-		coming->copied = 0;
-		more = queue_look(coming->queue, coming->at, coming->copy, sizeof(coming->copy));
+	if (ahead->at + RECEIVE_ON_WAY < ahead->queue->begin)
+		overtaken(ahead);
+	done = ahead->at - ahead->copied_at;
+	if (ahead->at < ahead->copied_at || done + n > ahead->copied) {
+		ahead->copied = 0;
+		more = queue_look(ahead->queue, ahead->at, ahead->copy, sizeof(ahead->copy));
 		if (more < 0)
-			overtaken(coming);
+			overtaken(ahead);
 		if (more <= 0)
 			return 0;
-		coming->copied_at = coming->at;
-		coming->copied = more;
+		ahead->copied_at = ahead->at;
+		ahead->copied = more;
 		done = 0;
 	}
-	*p = coming->copy + done;
-	return min_u64(n, coming->copied - done);
+	*p = ahead->copy + done;
+	return min_u64(n, ahead->copied - done);
 }
 
 /* A file that a command writes to. */
-static void take_written(struct coming *coming, const u8 *p, size_t n, u64 size)
+static void take_written(struct receive_ahead *ahead, const u8 *p, size_t n, u64 size)
 {
 	size_t length;
 	const u8 *path = attribute(p, n, A_PATH, &length);
 
-	if (!path || !coming->name || length >= PATH_MAX || memchr(path, 0, length))
+	if (!path || !ahead->name || length >= PATH_MAX || memchr(path, 0, length))
 		return;
-	coming->file[coming->name] = '/';
-	memcpy(coming->file + coming->name + 1, path, length);
-	coming->file[coming->name + 1 + length] = 0;
-	written_add(coming->file, coming->at, size);
+	ahead->file[ahead->name] = '/';
+	memcpy(ahead->file + ahead->name + 1, path, length);
+	ahead->file[ahead->name + 1 + length] = 0;
+	writeback_add(ahead->file, ahead->at, size);
 }
 
 /* The next command in the stream. Return: 0 if it is not there yet. */
-static int next(struct coming *coming)
+static int next(struct receive_ahead *ahead)
 {
-	int follows = coming->parent >= 0 && !coming->swept;
+	int follows = ahead->parent >= 0 && !ahead->swept;
 	const u8 *p;
-	size_t n = peek(coming, &p, follows || coming->writes ? COMMAND_HEAD + 2 * (4 + PATH_MAX) :
+	size_t n = peek(ahead, &p, follows || ahead->writes ? COMMAND_HEAD + 2 * (4 + PATH_MAX) :
 			SHORT), uuid_n;
 	const u8 *uuid;
 	u16 command;
 	u64 size;
 
 	if (n >= STREAM_HEAD && !memcmp(p, "btrfs-stream", 13)) {
-		coming->at += STREAM_HEAD;
+		ahead->at += STREAM_HEAD;
 		return 1;
 	}
 	if (n < COMMAND_HEAD)
@@ -366,69 +366,69 @@ static int next(struct coming *coming)
 	if (command == C_SUBVOL || command == C_SNAPSHOT) {
 		if (n < size && n < SHORT)
 			return 0;
-		look_up_all(coming);
-		uuid = attribute(p, min_u64(n, size), A_PATH, &coming->name);
-		coming->name = uuid ? min_u64(coming->name, PATH_MAX - 1) : 0;
+		look_up_all(ahead);
+		uuid = attribute(p, min_u64(n, size), A_PATH, &ahead->name);
+		ahead->name = uuid ? min_u64(ahead->name, PATH_MAX - 1) : 0;
 		if (uuid)
-			memcpy(coming->file, uuid, coming->name);
+			memcpy(ahead->file, uuid, ahead->name);
 		uuid = attribute(p, min_u64(n, size), A_CLONE_UUID, &uuid_n);
-		subvolume_begins(coming, coming->begun + 1, uuid && uuid_n == 16 ? uuid : NULL);
+		subvolume_begins(ahead, ahead->begun + 1, uuid && uuid_n == 16 ? uuid : NULL);
 	} else if (command == C_END) {
-		written_end(coming->at);
-		look_up_all(coming);
-		subvolume_begins(coming, coming->begun, NULL);
+		writeback_end(ahead->at);
+		look_up_all(ahead);
+		subvolume_begins(ahead, ahead->begun, NULL);
 	} else if (follows && command < C_UPDATE_EXTENT) {
-		take_path(coming, p, min_u64(n, size), A_PATH);
+		take_path(ahead, p, min_u64(n, size), A_PATH);
 		if (command == C_RENAME)
-			take_path(coming, p, min_u64(n, size), A_PATH_TO);
+			take_path(ahead, p, min_u64(n, size), A_PATH_TO);
 		if (command == C_LINK)
-			take_path(coming, p, min_u64(n, size), A_PATH_LINK);
+			take_path(ahead, p, min_u64(n, size), A_PATH_LINK);
 	}
-	if (coming->writes && (command == C_WRITE || command == C_ENCODED_WRITE))
-		take_written(coming, p, min_u64(n, size), size);
-	coming->at += size;
+	if (ahead->writes && (command == C_WRITE || command == C_ENCODED_WRITE))
+		take_written(ahead, p, min_u64(n, size), size);
+	ahead->at += size;
 	return 1;
 }
 
-void coming(const struct options *options, const struct queue *queue, struct place *place)
+void receive_ahead(const struct options *options, const struct queue *queue, struct shared *shared)
 {
-	static struct coming coming = { .parent = -1 };
+	static struct receive_ahead ahead = { .parent = -1 };
 	u32 pauses = 0, left = 0;
 	u64 end = 0, begin = 0;
 
-	coming.queue = queue;
-	coming.place = place;
-	coming.sweep = (struct sweep) { .disk = &coming.disk, .place = place, .threads = THREADS,
-				       .arg = &coming };
-	place->stats.threads = THREADS;
-	coming.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (coming.fd < 0)
+	ahead.queue = queue;
+	ahead.shared = shared;
+	ahead.sweep = (struct sweep) { .disk = &ahead.disk, .shared = shared, .threads = THREADS,
+				       .arg = &ahead };
+	shared->stats.threads = THREADS;
+	ahead.fd = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ahead.fd < 0)
 		give_up("%s cannot be opened: %m", options->directory);
-	coming.writes = !options->no_sync;
-	if (coming.writes)
-		has_heads(&coming);
-	while (!place_over()) {
+	ahead.writes = !options->no_sync;
+	if (ahead.writes)
+		has_heads(&ahead);
+	while (!shared_over()) {
 		u64 before = end;
 		int there;
 
 		end = queue->end;
 		/* what is written is looked at for a while, also where nothing comes */
-		left = !coming.writes || !written_run(coming.fd, queue, courtesy_reads) ? 0 :
+		left = !ahead.writes || !writeback_run(ahead.fd, queue, throttle_reads) ? 0 :
 			begin != queue->begin ? LEFT : left - (left && pauses);
 		begin = queue->begin;
-		there = next(&coming);
+		there = next(&ahead);
 		pauses = there || end != before ? 0 : pauses + 1;
-		if (!there || coming.nr_paths >= WINDOW)
-			look_up_all(&coming);
+		if (!there || ahead.nr_paths >= WINDOW)
+			look_up_all(&ahead);
 		/* what was begun goes on at once */
-		if ((pauses > PAUSES || (!there && coming.meanwhile)) && read_meanwhile(&coming))
+		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))
 			continue;
 		/* of what is received as fast as it comes, all is to be seen before it is taken */
 		if (!there && left)
-			place_wait_news(&queue->end, end, PAUSE_NS);
+			shared_wait_news(&queue->end, end, PAUSE_NS);
 		else if (!there && pauses <= PAUSES)
-			place_pause(PAUSE_NS);
+			shared_pause(PAUSE_NS);
 		else if (!there)
-			place_wait_news(&queue->end, end, 0);
+			shared_wait_news(&queue->end, end, 0);
 	}
 }

@@ -11,8 +11,8 @@
 
 /*
  * Read what the commands in @queue are going to need, until the receive is over. What it
- * does it counts in @place.
+ * does it counts in @shared.
  */
-void coming(const struct options *options, const struct queue *queue, struct place *place);
+void receive_ahead(const struct options *options, const struct queue *queue, struct shared *shared);
 
 #endif

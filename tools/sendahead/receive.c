@@ -86,7 +86,7 @@ static size_t open_way(int fds[2])
 
 struct pump {
 	struct queue *queue;
-	struct rename rename;
+	struct fold fold;
 	int in, out;
 	size_t at_once;		/* bytes written */
 	size_t held;		/* bytes read, and not in the queue yet */
@@ -105,7 +105,7 @@ struct pump {
 static void size_buffer(struct pump *pump)
 {
 	struct queue *queue = pump->queue;
-	u64 left = pump->sized ? limits_memory() + queue_memory(queue) : NONE;
+	u64 left = pump->sized ? room_memory() + queue_memory(queue) : NONE;
 
 	queue_limit(queue, left / BUFFER_SHARE);
 	if (pump->sized)
@@ -115,41 +115,41 @@ static void size_buffer(struct pump *pump)
 static void add(struct pump *pump, size_t n)
 {
 	struct queue *queue = pump->queue;
-	const struct rename *rename = &pump->rename;
+	const struct fold *fold = &pump->fold;
 
-	if (queue->begun != rename->begun) {
+	if (queue->begun != fold->begun) {
 		queue->begun = 0;
-		queue->snapshot = rename->snapshot;
-		memcpy(queue->parent, rename->parent, sizeof(queue->parent));
-		memcpy(queue->name, rename->name, sizeof(queue->name));
-		queue->begun = rename->begun;
+		queue->snapshot = fold->snapshot;
+		memcpy(queue->parent, fold->parent, sizeof(queue->parent));
+		memcpy(queue->name, fold->name, sizeof(queue->name));
+		queue->begun = fold->begun;
 	}
 	queue_add(queue, n);
-	queue->boundaries[queue->nr_boundaries % QUEUE_BOUNDARIES] = queue->end + rename->left;
+	queue->boundaries[queue->nr_boundaries % QUEUE_BOUNDARIES] = queue->end + fold->left;
 	queue->nr_boundaries++;
-	queue->lost = rename->state == RENAME_UNKNOWN;
+	queue->lost = fold->state == FOLD_UNKNOWN;
 	pump->held -= n;
-	place_tell_news();
+	shared_tell_news();
 }
 
 /* What was read goes into the queue, but for what is to wait for more, or for the end before. */
 static void sort_out(struct pump *pump, u8 *p, int hold)
 {
-	struct rename *rename = &pump->rename;
+	struct fold *fold = &pump->fold;
 	size_t done;
 
 	do {
-		if (rename->at_end && pump->end != NONE)
+		if (fold->at_end && pump->end != NONE)
 			return;
-		if (rename->at_end && pump->directory >= 0) {
+		if (fold->at_end && pump->directory >= 0) {
 			pump->end = pump->queue->end;
 			pump->looks = 0;
-			memcpy(pump->name, rename->name, sizeof(pump->name));
+			memcpy(pump->name, fold->name, sizeof(pump->name));
 		}
-		done = rename_run(rename, p, &pump->held, hold);
+		done = fold_run(fold, p, &pump->held, hold);
 		add(pump, done);
 		p += done;
-	} while (rename->at_end);
+	} while (fold->at_end);
 	if (pump->in < 0)
 		add(pump, pump->held);
 }
@@ -262,7 +262,7 @@ static void pump_all(struct pump *pump)
 		size_t room;
 
 		/* behind two ends nothing is read */
-		if (pump->in >= 0 && !pump->rename.at_end)
+		if (pump->in >= 0 && !pump->fold.at_end)
 			p = queue_room(queue, pump->held, &room);
 		if (p)
 			fds[0].fd = pump->in;
@@ -289,7 +289,7 @@ static void pump_all(struct pump *pump)
 			take_in(pump, p, room);
 		if (!hand_on(pump))
 			return;
-		if (pump->rename.at_end && pump->end == NONE)
+		if (pump->fold.at_end && pump->end == NONE)
 			look_again(pump, pump->in >= 0);
 	}
 }
@@ -318,7 +318,7 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* -v twice: each command is printed */
-	pump.rename.unchanged = options->unchanged || options->verbose > 1 || labels_files();
+	pump.fold.unchanged = options->unchanged || options->verbose > 1 || labels_files();
 	pump.in = in;
 	pump.out = fds[1];
 	pump_all(&pump);
@@ -328,8 +328,8 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 		fprintf(stderr, "sendahead: cannot read the stream: %s\n", strerror(pump.error));
 	close(fds[1]);
 	received->stream_bytes = queue->end;
-	received->renames_saved = pump.rename.changed;
-	rename_free(&pump.rename);
+	received->renames_saved = pump.fold.changed;
+	fold_free(&pump.fold);
 	status = child_end();
 	return (pump.error || pump.failed) && !status ? 1 << 8 : status;
 }

@@ -49,9 +49,9 @@ static void print(const struct options *options, struct stats *stats, const stru
 		fclose(file);
 }
 
-void report(const struct options *options, struct place *place)
+void report(const struct options *options, struct shared *shared)
 {
-	struct stats *stats = &place->stats;
+	struct stats *stats = &shared->stats;
 	const struct number numbers[] = {
 		{ "threads", stats->threads },
 		{ "window_bytes", stats->window_bytes },
@@ -67,18 +67,18 @@ void report(const struct options *options, struct place *place)
 		{ "data_dropped_bytes", stats->dropped_bytes },
 		{ "files_failed", stats->files_failed },
 		{ "planned_bytes", stats->planned_bytes },
-		{ "sent_bytes", place->data },
-		{ "stream_bytes", place->stream_bytes },
+		{ "sent_bytes", shared->data },
+		{ "stream_bytes", shared->stream_bytes },
 		{ }
 	};
 
 	print(options, stats, numbers);
 }
 
-void report_on_terminal(const struct options *options, struct place *place, const char *command,
+void report_on_terminal(const struct options *options, struct shared *shared, const char *command,
 			u64 bytes, u64 ns)
 {
-	struct stats *stats = &place->stats;
+	struct stats *stats = &shared->stats;
 
 	if (options->quiet || !isatty(STDERR_FILENO) || progress_is_in_background())
 		return;
@@ -94,9 +94,9 @@ void report_on_terminal(const struct options *options, struct place *place, cons
 }
 
 void report_received(const struct options *options, const struct received *received,
-		     struct place *place)
+		     struct shared *shared)
 {
-	struct stats *stats = &place->stats;
+	struct stats *stats = &shared->stats;
 	const struct number numbers[] = {
 		{ "buffer_bytes", received->buffer_bytes },
 		{ "stream_bytes", received->stream_bytes },

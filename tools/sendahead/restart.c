@@ -30,35 +30,35 @@ static int feed_all(struct stream *stream, const u8 *p, size_t n)
 	return done > 0;
 }
 
-int again_look(struct again *again, const u8 *p, size_t n, size_t *pass, size_t *drop)
+int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, size_t *drop)
 {
-	struct stream *stream = &again->stream;
+	struct stream *stream = &restart->stream;
 	const u8 *head = NULL;
 
 	*pass = *drop = 0;
-	if (!again->lost && stream_has_begun(stream)) {
+	if (!restart->lost && stream_has_begun(stream)) {
 		head = memmem(p, n, stream->head, stream->nr_head);
 		n -= head ? 0 : tail(stream, p, n);
 	}
 	if (head) {
 		/* what is before it comes again as well */
 		*drop = head - p + stream->nr_head;
-		again->times++;
-		again->left = stream->since - stream->nr_head;
-		stream_init_again(&again->retold, stream);
-		feed_all(&again->retold, head, stream->nr_head);
-	} else if (again->left) {
-		*drop = min_u64(n, again->left);
-		again->left -= *drop;
-		if (!feed_all(&again->retold, p, *drop))
+		restart->times++;
+		restart->left = stream->since - stream->nr_head;
+		stream_init_again(&restart->retold, stream);
+		feed_all(&restart->retold, head, stream->nr_head);
+	} else if (restart->left) {
+		*drop = min_u64(n, restart->left);
+		restart->left -= *drop;
+		if (!feed_all(&restart->retold, p, *drop))
 			return -1;
 	} else {
-		if (!again->lost)
+		if (!restart->lost)
 			*pass = stream_feed(stream, p, n);
-		again->lost = !*pass && n;
-		if (again->lost)
+		restart->lost = !*pass && n;
+		if (restart->lost)
 			*pass = n;
 		return 0;
 	}
-	return again->left || stream_is_same(stream, &again->retold) ? 0 : -1;
+	return restart->left || stream_is_same(stream, &restart->retold) ? 0 : -1;
 }

@@ -8,7 +8,7 @@
 
 #include "stream.h"
 
-struct again {
+struct restart {
 	struct stream stream;	/* as it is handed on */
 	int lost;		/* it is none that is known here */
 	struct stream retold;	/* what comes again */
@@ -17,8 +17,8 @@ struct again {
 };
 
 /**
- * again_look() - look at the next bytes of a stream
- * @again: begins with stream_init() of its stream, and zeros
+ * restart_look() - look at the next bytes of a stream
+ * @restart: begins with stream_init() of its stream, and zeros
  * @p: the bytes
  * @n: how many
  * @pass: set to how many of them are to be handed on,
@@ -27,6 +27,6 @@ struct again {
  *
  * Return: 0, or -1 if what comes again is not what was handed on before
  */
-int again_look(struct again *again, const u8 *p, size_t n, size_t *pass, size_t *drop);
+int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, size_t *drop);
 
 #endif

@@ -14,7 +14,7 @@
 #define PRESSURE 20			/* percent of the time that somebody waits for memory */
 #define LOOK_NS 1000000000		/* between two looks at how many threads there may be */
 
-int limits_scan(const char *path, const char *format, ...)
+int room_scan(const char *path, const char *format, ...)
 {
 	FILE *file = fopen(path, "re");
 	va_list args;
@@ -34,7 +34,7 @@ static u64 number_in(const char *path, const char *format, u64 otherwise)
 {
 	unsigned long long number;
 
-	return limits_scan(path, format, &number) == 1 ? number : otherwise;
+	return room_scan(path, format, &number) == 1 ? number : otherwise;
 }
 
 /* Files of a control group, which tell what it may have and what it has. */
@@ -138,7 +138,7 @@ static u64 left(const struct files *files)
 	return left;
 }
 
-u64 limits_memory(void)
+u64 room_memory(void)
 {
 	u64 available = number_in("/proc/meminfo", "%*s%*s%*s%*s%*s%*s MemAvailable: %llu",
 				  0) << 10;
@@ -146,31 +146,31 @@ u64 limits_memory(void)
 	return is_short("/proc/pressure/memory") ? 0 : min_u64(available, left(memory));
 }
 
-int limits_enough(void)
+int room_enough(void)
 {
-	return limits_memory() >= ENOUGH;
+	return room_memory() >= ENOUGH;
 }
 
-u64 limits_processes(void)
+u64 room_processes(void)
 {
 	return left(processes);
 }
 
-u32 limits_threads(u32 wanted)
+u32 room_threads(u32 wanted)
 {
 	static u64 looked, most;
 
 	if (wanted > 1 && (!looked || now_ns() - looked > LOOK_NS)) {
-		most = limits_processes();
-		most = 1 + (most > LIMITS_BTRFS ? (most - LIMITS_BTRFS) / 2 : 0);
+		most = room_processes();
+		most = 1 + (most > ROOM_BTRFS ? (most - ROOM_BTRFS) / 2 : 0);
 		looked = now_ns();
 	}
 	return wanted > 1 ? min_u64(wanted, most) : wanted;
 }
 
-u64 limits_window(u64 asked)
+u64 room_window(u64 asked)
 {
-	u64 bytes = asked ? asked : min_u64(limits_memory() / 8, LIMIT);
+	u64 bytes = asked ? asked : min_u64(room_memory() / 8, LIMIT);
 
 	return bytes < LEAST ? LEAST : bytes;
 }

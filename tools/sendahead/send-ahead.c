@@ -36,9 +36,9 @@ struct leaves {
 	size_t n, room;
 };
 
-struct ahead {
+struct send_ahead {
 	const struct options *options;
-	struct place *place;
+	struct shared *shared;
 	struct disk disk;
 	struct items items;		/* for all searches here */
 	u32 subvolume;			/* number in the stream, from 1 */
@@ -82,7 +82,7 @@ static int has_uuid(const struct root *root, const u8 *uuid)
 }
 
 /* Which of the snapshots given the stream is based on. */
-static void find_parent(struct ahead *ahead, const u8 *uuid)
+static void find_parent(struct send_ahead *ahead, const u8 *uuid)
 {
 	const struct options *options = ahead->options;
 	size_t i;
@@ -105,7 +105,7 @@ static void find_parent(struct ahead *ahead, const u8 *uuid)
 }
 
 /* Of the subvolume and what it is compared with; waits for the stream where that is not known. */
-static void open_roots(struct ahead *ahead)
+static void open_roots(struct send_ahead *ahead)
 {
 	const struct options *options = ahead->options;
 	struct told told;
@@ -113,7 +113,7 @@ static void open_roots(struct ahead *ahead)
 	open_root(&ahead->root, options->subvolumes[ahead->subvolume - 1]);
 	ahead->has_parent = 0;
 	if (ahead->subvolume > 1 || (options->nr_clones && !options->parent)) {
-		if (place_told(ahead->subvolume, &told) || !told.snapshot)
+		if (shared_told(ahead->subvolume, &told) || !told.snapshot)
 			return;
 		find_parent(ahead, told.parent_uuid);
 	} else if (options->parent) {
@@ -124,14 +124,14 @@ static void open_roots(struct ahead *ahead)
 	ahead->has_parent = 1;
 }
 
-static void begin_walk(struct ahead *ahead, struct root *root, struct walk *walk)
+static void begin_walk(struct send_ahead *ahead, struct root *root, struct walk *walk)
 {
 	if (disk_root(&ahead->disk, root->id, &root->node))
 		give_up("the root of tree %llu cannot be found: %m", (unsigned long long)root->id);
 	walk_init(walk, &ahead->disk, &root->node, ahead->sweep.threads);
 }
 
-static void check_node(struct ahead *ahead, const struct root *root)
+static void check_node(struct send_ahead *ahead, const struct root *root)
 {
 	struct pointer now;
 
@@ -141,11 +141,11 @@ static void check_node(struct ahead *ahead, const struct root *root)
 }
 
 /* Is what was begun before the stream told of it the right thing? */
-static void check_stream(struct ahead *ahead)
+static void check_stream(struct send_ahead *ahead)
 {
 	struct told told;
 
-	if (!place_begun(ahead->subvolume, &told))
+	if (!shared_begun(ahead->subvolume, &told))
 		return;
 	if (!has_uuid(&ahead->root, told.uuid) || told.snapshot != ahead->has_parent ||
 	    (told.snapshot && !has_uuid(&ahead->parent, told.parent_uuid)))
@@ -162,13 +162,13 @@ static int is_new(u64 *seen, u64 number)
 	return !known;
 }
 
-static void want(struct ahead *ahead, u64 tree, const struct leaf *leaf, u64 ino)
+static void want(struct send_ahead *ahead, u64 tree, const struct leaf *leaf, u64 ino)
 {
 	if (is_new(ahead->warm, leaf->at.bytenr))
 		sweep_want(&ahead->sweep, tree, leaf, ino);
 }
 
-static void sweep_window(struct ahead *ahead)
+static void sweep_window(struct send_ahead *ahead)
 {
 	size_t i;
 
@@ -182,7 +182,7 @@ static void sweep_window(struct ahead *ahead)
 }
 
 /* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
-static void add_path(struct ahead *ahead, const struct walk *walk, const struct leaf *leaf)
+static void add_path(struct send_ahead *ahead, const struct walk *walk, const struct leaf *leaf)
 {
 	int level;
 
@@ -196,7 +196,7 @@ static void add_path(struct ahead *ahead, const struct walk *walk, const struct 
  * The leaves of a tree that the keys belong to, and with @paths what tells who else has
  * these. The tree may be written meanwhile: what cannot be found then is left to the send.
  */
-static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int paths)
+static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, int paths)
 {
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
@@ -207,7 +207,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 		sort_list(keys, key_cmp);
 		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
-		for (i = 0; i < keys->n && !place_over(); i++) {
+		for (i = 0; i < keys->n && !shared_over(); i++) {
 			if (key_cmp(&keys->v[i], &leaf.end) < 0)
 				continue;
 			if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
@@ -216,7 +216,7 @@ static void want_leaves(struct ahead *ahead, u64 tree, struct keys *keys, int pa
 			if (paths)
 				add_path(ahead, &walk, &leaf);
 		}
-		ahead->place->stats.nodes += walk.nodes;
+		ahead->shared->stats.nodes += walk.nodes;
 		walk_free(&walk);
 	}
 	keys->n = 0;
@@ -231,7 +231,7 @@ static struct key key_before(struct key key)
 }
 
 /* Of an inode, in directories: the send looks for others of that name there. */
-static void take_names(struct ahead *ahead, const struct item *item)
+static void take_names(struct send_ahead *ahead, const struct item *item)
 {
 	u32 at, length;
 
@@ -246,7 +246,8 @@ static void take_names(struct ahead *ahead, const struct item *item)
 	}
 }
 
-static void take_items(struct ahead *ahead, const struct search *search, struct extents *extents)
+static void take_items(struct send_ahead *ahead, const struct search *search,
+		       struct extents *extents)
 {
 	struct item item;
 
@@ -260,12 +261,12 @@ static void take_items(struct ahead *ahead, const struct search *search, struct 
 }
 
 /* Names and directories that an incremental send looks up, up to the top, in rounds. */
-static void look_up(struct ahead *ahead)
+static void look_up(struct send_ahead *ahead)
 {
 	struct keys *names = &ahead->names;
 	int round;
 
-	for (round = 0; round < LEVELS_UP && names->n && !place_over(); round++) {
+	for (round = 0; round < LEVELS_UP && names->n && !shared_over(); round++) {
 		size_t i, n = 0;
 
 		for (i = 0; i < names->n; i++) {
@@ -297,11 +298,11 @@ static void look_up(struct ahead *ahead)
  * What the leaves say. Each is in memory; that no other is read, a search is told by the
  * generation: leaves behind it that are older are not looked into.
  */
-static void parse(struct ahead *ahead)
+static void parse(struct send_ahead *ahead)
 {
 	size_t i;
 
-	for (i = 0; i < ahead->leaves.n && !place_over(); i++) {
+	for (i = 0; i < ahead->leaves.n && !shared_over(); i++) {
 		const struct leaf *leaf = &ahead->leaves.v[i];
 		struct search search = {
 			.tree = ahead->root.id,
@@ -322,7 +323,7 @@ static void parse(struct ahead *ahead)
  * What the leaves of the parent say of the first @n extents. The next leaf may be one
  * that both trees have: the search ends with the last extent that may lie in this one.
  */
-static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
+static void parse_parent(struct send_ahead *ahead, size_t n, const struct key *end)
 {
 	const struct extent *v = ahead->extents.v;
 	size_t i, a = 0, b, done = 0;
@@ -353,7 +354,7 @@ static void parse_parent(struct ahead *ahead, size_t n, const struct key *end)
 }
 
 /* Is its data read by the send, past the metadata? */
-static int is_read(struct ahead *ahead, const struct extent *extent)
+static int is_read(struct send_ahead *ahead, const struct extent *extent)
 {
 	const struct options *options = ahead->options;
 
@@ -365,7 +366,7 @@ static int is_read(struct ahead *ahead, const struct extent *extent)
 }
 
 /* Queue the extents of which all is known: those before the leaves to come. */
-static void settle(struct ahead *ahead)
+static void settle(struct send_ahead *ahead)
 {
 	struct key end = walk_key(&ahead->tree), other = walk_key(&ahead->parent_tree);
 	size_t i, n = 0, at = 0;
@@ -392,7 +393,7 @@ static void settle(struct ahead *ahead)
 }
 
 /* The checksums of the data that is read. */
-static void want_csums(struct ahead *ahead, size_t from, size_t to)
+static void want_csums(struct send_ahead *ahead, size_t from, size_t to)
 {
 	size_t i;
 
@@ -408,13 +409,13 @@ static void want_csums(struct ahead *ahead, size_t from, size_t to)
 }
 
 /* The references to extents that the send follows, as its limits are. */
-static void find_refs(struct ahead *ahead, size_t from, size_t to)
+static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 {
 	int all = ahead->has_parent || ahead->options->nr_clones;
 	size_t i;
 
 	ahead->refs.n = 0;
-	for (i = from; i < to && ahead->refs.n < REFS_NOTED && !place_over(); i++) {
+	for (i = from; i < to && ahead->refs.n < REFS_NOTED && !shared_over(); i++) {
 		struct key key = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
 		struct item item;
 
@@ -429,7 +430,7 @@ static void find_refs(struct ahead *ahead, size_t from, size_t to)
  * The leaves with these addresses, wherever a subvolume has them: other snapshots have
  * the same files under the same numbers, so only from @key on up to @end.
  */
-static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
+static void want_shared(struct send_ahead *ahead, u64 tree, size_t n, struct key key,
 			const struct key *end)
 {
 	struct pointer root;
@@ -440,7 +441,7 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 		return;
 	walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 	walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->leaves.n / 64);
-	while (!place_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
+	while (!shared_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
 		struct ref ref = { .parent = leaf.at.bytenr };
 
 		if (bsearch(&ref, ahead->refs.v, n, sizeof(ref), ref_cmp)) {
@@ -449,11 +450,11 @@ static void want_shared(struct ahead *ahead, u64 tree, size_t n, struct key key,
 		}
 		key = leaf.end;
 	}
-	ahead->place->stats.nodes += walk.nodes;
+	ahead->shared->stats.nodes += walk.nodes;
 	walk_free(&walk);
 }
 
-static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
+static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t to)
 {
 	struct key begin = { ahead->queue.v[from].key.objectid, 0, 0 };
 	struct key end = { ahead->queue.v[to - 1].key.objectid, UINT8_MAX, NONE };
@@ -482,7 +483,7 @@ static void find_shared(struct ahead *ahead, size_t n, size_t from, size_t to)
  * What the send comes by where it looks for who else has the extents: leaves of other
  * trees, and what the extent tree says of these and of the nodes above.
  */
-static void want_refs(struct ahead *ahead, size_t from, size_t to)
+static void want_refs(struct send_ahead *ahead, size_t from, size_t to)
 {
 	size_t i, shared = 0;
 
@@ -506,7 +507,7 @@ static void want_refs(struct ahead *ahead, size_t from, size_t to)
  * What the send looks up for the extents from @from up to @to: their items, which say
  * what can be cloned, and all else.
  */
-static void sweep_extents(struct ahead *ahead, size_t from, size_t to)
+static void sweep_extents(struct send_ahead *ahead, size_t from, size_t to)
 {
 	size_t i;
 
@@ -520,7 +521,7 @@ static void sweep_extents(struct ahead *ahead, size_t from, size_t to)
 }
 
 /* The next window of leaves. Return: whether there are more behind it. */
-static int collect(struct ahead *ahead, size_t most)
+static int collect(struct send_ahead *ahead, size_t most)
 {
 	struct walk *parent = ahead->has_parent ? &ahead->parent_tree : NULL;
 
@@ -543,7 +544,7 @@ static int collect(struct ahead *ahead, size_t most)
 }
 
 /* Leaves of the next window, where so many have told of so much data. */
-static size_t next_size(const struct ahead *ahead, u64 size, u64 data)
+static size_t next_size(const struct send_ahead *ahead, u64 size, u64 data)
 {
 	size_t most = ahead->data.window / 2 / ahead->disk.nodesize;
 
@@ -553,7 +554,7 @@ static size_t next_size(const struct ahead *ahead, u64 size, u64 data)
 }
 
 /* What belongs to the extents of the queue, in parts: one is looked up ahead of the send. */
-static void read_extents(struct ahead *ahead)
+static void read_extents(struct send_ahead *ahead)
 {
 	const struct extent *v = ahead->queue.v, *last = v;
 	size_t i, end, n = ahead->queue.n;
@@ -563,7 +564,7 @@ static void read_extents(struct ahead *ahead)
 
 		for (end = i; end < n && bytes / DATA_WINDOWS < ahead->data.window; end++)
 			bytes += v[end].length;
-		if (i && place_wait(ahead->subvolume, last->position, last->key.objectid + 1))
+		if (i && shared_wait(ahead->subvolume, last->position, last->key.objectid + 1))
 			break;
 		last = &v[i];
 		sweep_extents(ahead, i, end);
@@ -571,11 +572,11 @@ static void read_extents(struct ahead *ahead)
 	}
 }
 
-static void set_limits(struct ahead *ahead)
+static void set_limits(struct send_ahead *ahead)
 {
 	const struct options *options = ahead->options;
-	struct stats *stats = &ahead->place->stats;
-	u64 window = limits_window(options->window);
+	struct stats *stats = &ahead->shared->stats;
+	u64 window = room_window(options->window);
 
 	ahead->items.size = ahead->disk.nodesize * 4;
 	ahead->data.window = window;
@@ -585,9 +586,9 @@ static void set_limits(struct ahead *ahead)
 	stats->threads = ahead->sweep.threads;
 }
 
-static void read_tree(struct ahead *ahead)
+static void read_tree(struct send_ahead *ahead)
 {
-	struct stats *stats = &ahead->place->stats;
+	struct stats *stats = &ahead->shared->stats;
 	u64 data = 0, ino = 0, used, blocks;
 	int goes_on = 1;
 	size_t size;
@@ -602,11 +603,11 @@ static void read_tree(struct ahead *ahead)
 		stats->nodes += ahead->tree.nodes + ahead->parent_tree.nodes;
 		ahead->tree.nodes = ahead->parent_tree.nodes = 0;
 		/* the window before the last one has been used up where the last begins */
-		if (place_wait(ahead->subvolume, data, ino))
+		if (shared_wait(ahead->subvolume, data, ino))
 			break;
 		data = from;
 		ino = ahead->leaves.n ? ahead->leaves.v[0].at.key.objectid : 0;
-		if (!ahead->place->alone && !limits_enough())
+		if (!ahead->shared->alone && !room_enough())
 			give_up("there is too little memory left");
 		set_limits(ahead);
 		check_stream(ahead);
@@ -626,23 +627,23 @@ static void read_tree(struct ahead *ahead)
 	}
 }
 
-static void read_subvolume(struct ahead *ahead)
+static void read_subvolume(struct send_ahead *ahead)
 {
 	open_roots(ahead);
-	if (place_over())
+	if (shared_over())
 		return;
 	if (!ahead->disk.nodesize) {
 		disk_open(&ahead->disk, ahead->root.fd);
-		courtesy_init(&ahead->disk, ahead->place, 0);
+		throttle_init(&ahead->disk, ahead->shared, 0);
 		set_limits(ahead);
 	}
 	ahead->disk.fd = ahead->root.fd;
 	ahead->position = 0;
-	ahead->place->stats.planned_leaves = 0;
+	ahead->shared->stats.planned_leaves = 0;
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
-	ahead->sweep.place = ahead->place;
+	ahead->sweep.shared = ahead->shared;
 	ahead->sweep.subvolume = ahead->subvolume;
-	ahead->data.place = ahead->place;
+	ahead->data.shared = ahead->shared;
 	ahead->data.tree = ahead->root.id;
 	ahead->data.subvolume = ahead->subvolume;
 	begin_walk(ahead, &ahead->root, &ahead->tree);
@@ -650,7 +651,7 @@ static void read_subvolume(struct ahead *ahead)
 		begin_walk(ahead, &ahead->parent, &ahead->parent_tree);
 	read_tree(ahead);
 	/* what has been read and is not sent yet */
-	place_wait(ahead->subvolume, NONE, 0);
+	shared_wait(ahead->subvolume, NONE, 0);
 	data_drop(&ahead->data);
 	ahead->data.drops.n = 0;
 	walk_free(&ahead->tree);
@@ -663,13 +664,13 @@ static void read_subvolume(struct ahead *ahead)
 		close(ahead->parent.fd);
 }
 
-void ahead(const struct options *options, struct place *place)
+void send_ahead(const struct options *options, struct shared *shared)
 {
-	static struct ahead ahead;
+	static struct send_ahead ahead;
 
 	ahead.options = options;
-	ahead.place = place;
-	while (ahead.subvolume < options->nr_subvolumes && !place_over()) {
+	ahead.shared = shared;
+	while (ahead.subvolume < options->nr_subvolumes && !shared_over()) {
 		ahead.subvolume++;
 		memset(ahead.seen, 0, sizeof(ahead.seen));
 		memset(ahead.followed, 0, sizeof(ahead.followed));

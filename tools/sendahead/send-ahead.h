@@ -9,9 +9,9 @@
 #include "shared.h"
 
 /*
- * Read ahead of the send that @options ask for, until it is over. What it needs it
- * gets from the send's place, what it does it counts there.
+ * Read ahead of the send that @options ask for, until it is over. @shared says how far the send
+ * is, and takes the counts of what was read.
  */
-void ahead(const struct options *options, struct place *place);
+void send_ahead(const struct options *options, struct shared *shared);
 
 #endif

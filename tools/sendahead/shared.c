@@ -11,141 +11,141 @@
 
 #include "shared.h"
 
-static struct place *place;
+static struct shared *shared;
 
-struct place *place_init(void)
+struct shared *shared_init(void)
 {
-	void *memory = mmap(NULL, sizeof(*place), PROT_READ | PROT_WRITE,
+	void *memory = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	place = memory;
-	atomic_init(&place->awaited_data, NONE);
-	return place;
+	shared = memory;
+	atomic_init(&shared->awaited_data, NONE);
+	return shared;
 }
 
 static void wake(void)
 {
-	atomic_fetch_add(&place->changes, 1);
-	syscall(SYS_futex, &place->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	atomic_fetch_add(&shared->changes, 1);
+	syscall(SYS_futex, &shared->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void place_tell(const struct told *told, u64 bytes)
+void shared_tell(const struct told *told, u64 bytes)
 {
-	int is_news = told->begun != atomic_load(&place->begun);
+	int is_news = told->begun != atomic_load(&shared->begun);
 
 	if (is_news) {
-		atomic_store(&place->begun, 0);
-		atomic_store(&place->data, 0);
-		atomic_store(&place->ino, 0);
-		place->told = *told;
-		atomic_store(&place->begun, told->begun);
+		atomic_store(&shared->begun, 0);
+		atomic_store(&shared->data, 0);
+		atomic_store(&shared->ino, 0);
+		shared->told = *told;
+		atomic_store(&shared->begun, told->begun);
 	}
-	atomic_store(&place->data, told->data);
-	atomic_store(&place->ino, told->ino);
-	atomic_store(&place->stream_bytes, bytes);
+	atomic_store(&shared->data, told->data);
+	atomic_store(&shared->ino, told->ino);
+	atomic_store(&shared->stream_bytes, bytes);
 	/* each command may be told: who waits is not to be woken by all of them */
-	if (is_news || place_passed(told->begun, atomic_load(&place->awaited_data),
-				    atomic_load(&place->awaited_ino)))
+	if (is_news || shared_passed(told->begun, atomic_load(&shared->awaited_data),
+				     atomic_load(&shared->awaited_ino)))
 		wake();
 }
 
-void place_tell_waited(u64 ns)
+void shared_tell_waited(u64 ns)
 {
-	atomic_fetch_add(&place->waited, ns);
+	atomic_fetch_add(&shared->waited, ns);
 }
 
-void place_tell_sender(pid_t pid)
+void shared_tell_sender(pid_t pid)
 {
-	atomic_store(&place->sender, pid);
+	atomic_store(&shared->sender, pid);
 }
 
-void place_tell_over(void)
+void shared_tell_over(void)
 {
-	atomic_store(&place->over, 1);
+	atomic_store(&shared->over, 1);
 	wake();
 }
 
-void place_pause(u64 ns)
+void shared_pause(u64 ns)
 {
-	u32 changes = atomic_load(&place->changes);
+	u32 changes = atomic_load(&shared->changes);
 	/* the kernel's own type, with whatever time_t here */
 	long most[2] = { ns / 1000000000, ns % 1000000000 };
 
-	if (!place_over())
-		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, most, NULL, 0);
+	if (!shared_over())
+		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, most, NULL, 0);
 }
 
-void place_tell_news(void)
+void shared_tell_news(void)
 {
-	if (atomic_exchange(&place->awaits_news, 0))
+	if (atomic_exchange(&shared->awaits_news, 0))
 		wake();
 }
 
-void place_wait_news(const atomic_ullong *number, u64 seen, u64 ns)
+void shared_wait_news(const atomic_ullong *number, u64 seen, u64 ns)
 {
-	long most[2] = { ns / 1000000000, ns % 1000000000 };	/* as in place_pause() */
+	long most[2] = { ns / 1000000000, ns % 1000000000 };	/* as in shared_pause() */
 	u32 changes;
 
-	atomic_store(&place->awaits_news, 1);
-	changes = atomic_load(&place->changes);
-	if (!place_over() && atomic_load(number) == seen)
-		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, ns ? most : NULL,
+	atomic_store(&shared->awaits_news, 1);
+	changes = atomic_load(&shared->changes);
+	if (!shared_over() && atomic_load(number) == seen)
+		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, ns ? most : NULL,
 			NULL, 0);
-	atomic_store(&place->awaits_news, 0);
+	atomic_store(&shared->awaits_news, 0);
 }
 
-int place_over(void)
+int shared_over(void)
 {
-	return atomic_load(&place->over);
+	return atomic_load(&shared->over);
 }
 
-int place_passed(u32 subvolume, u64 data, u64 ino)
+int shared_passed(u32 subvolume, u64 data, u64 ino)
 {
-	u32 begun = atomic_load(&place->begun);
+	u32 begun = atomic_load(&shared->begun);
 
 	return begun > subvolume ||
 		(begun == subvolume &&
-		 (atomic_load(&place->data) >= data || (ino && atomic_load(&place->ino) >= ino)));
+		 (atomic_load(&shared->data) >= data || (ino && atomic_load(&shared->ino) >= ino)));
 }
 
-int place_begun(u32 subvolume, struct told *told)
+int shared_begun(u32 subvolume, struct told *told)
 {
-	if (atomic_load(&place->begun) != subvolume)
+	if (atomic_load(&shared->begun) != subvolume)
 		return 0;
-	*told = place->told;
-	return atomic_load(&place->begun) == subvolume;
+	*told = shared->told;
+	return atomic_load(&shared->begun) == subvolume;
 }
 
-int place_told(u32 subvolume, struct told *told)
+int shared_told(u32 subvolume, struct told *told)
 {
 	for (;;) {
-		u32 changes = atomic_load(&place->changes);
+		u32 changes = atomic_load(&shared->changes);
 
-		if (place_begun(subvolume, told))
+		if (shared_begun(subvolume, told))
 			return 0;
-		if (place_over() || place->alone || atomic_load(&place->begun) > subvolume)
+		if (shared_over() || shared->alone || atomic_load(&shared->begun) > subvolume)
 			return -1;
-		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
 	}
 }
 
-int place_wait(u32 subvolume, u64 data, u64 ino)
+int shared_wait(u32 subvolume, u64 data, u64 ino)
 {
 	int over;
 
-	atomic_store(&place->awaited_data, data);
-	atomic_store(&place->awaited_ino, ino);
+	atomic_store(&shared->awaited_data, data);
+	atomic_store(&shared->awaited_ino, ino);
 	for (;;) {
-		u32 changes = atomic_load(&place->changes);
+		u32 changes = atomic_load(&shared->changes);
 
-		over = place_over() || atomic_load(&place->begun) > subvolume;
-		if (over || place->alone || (!data && !ino) || place_passed(subvolume, data, ino))
+		over = shared_over() || atomic_load(&shared->begun) > subvolume;
+		if (over || shared->alone || (!data && !ino) || shared_passed(subvolume, data, ino))
 			break;
-		syscall(SYS_futex, &place->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
 	}
-	atomic_store(&place->awaited_data, NONE);
-	atomic_store(&place->awaited_ino, 0);
+	atomic_store(&shared->awaited_data, NONE);
+	atomic_store(&shared->awaited_ino, 0);
 	return over ? -1 : 0;
 }

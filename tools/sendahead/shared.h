@@ -26,13 +26,13 @@ struct stats {
 	char why[200];		/* it gave up, or nothing */
 };
 
-struct place {
+struct shared {
 	atomic_uint changes;	/* a futex: something below is new */
 	atomic_uint begun;	/* as in struct told */
 	atomic_ullong data, ino, stream_bytes;
-	atomic_ullong awaited_data, awaited_ino;	/* as for place_wait(); NONE, 0: nothing */
+	atomic_ullong awaited_data, awaited_ino;	/* as for shared_wait(); NONE, 0: nothing */
 	atomic_ullong waited;	/* nanoseconds, for whoever takes the stream */
-	atomic_uint awaits_news;	/* somebody waits for place_tell_news() */
+	atomic_uint awaits_news;	/* somebody waits for shared_tell_news() */
 	atomic_uint shown;	/* there is progress on the terminal */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */
 	atomic_int sender;	/* the process that sends */
@@ -43,55 +43,55 @@ struct place {
 };
 
 /* Make the memory. Return: it, or NULL. It is also the one of all calls below. */
-struct place *place_init(void);
+struct shared *shared_init(void);
 
 /* Tell what the stream says, which has @bytes by now. */
-void place_tell(const struct told *told, u64 bytes);
+void shared_tell(const struct told *told, u64 bytes);
 /* So many nanoseconds passed until the next bytes were taken. */
-void place_tell_waited(u64 ns);
+void shared_tell_waited(u64 ns);
 /* Which process sends. */
-void place_tell_sender(pid_t pid);
+void shared_tell_sender(pid_t pid);
 /* It has ended, or cannot be followed. */
-void place_tell_over(void);
+void shared_tell_over(void);
 
 /* More has come, for who may wait for that. */
-void place_tell_news(void);
+void shared_tell_news(void);
 
 /*
- * Wait until this number, of which place_tell_news() tells, is not @seen, or the stream ends; at most
- * so many nanoseconds, 0: for ever.
+ * Wait until this number, of which shared_tell_news() tells, is not @seen, or the stream ends; at
+ * most so many nanoseconds, 0: for ever.
  */
-void place_wait_news(const atomic_ullong *number, u64 seen, u64 ns);
+void shared_wait_news(const atomic_ullong *number, u64 seen, u64 ns);
 
 /* Is it of no use to go on? */
-int place_over(void);
+int shared_over(void);
 
 /* Wait so many nanoseconds, or until the stream ends. */
-void place_pause(u64 ns);
+void shared_pause(u64 ns);
 
 /**
- * place_begun() - what the stream has told of a subvolume
+ * shared_begun() - what the stream has told of a subvolume
  * @subvolume: its number in the stream, from 1
  * @told: set to that
  *
  * Return: 1, or 0 if the stream is not there now
  */
-int place_begun(u32 subvolume, struct told *told);
+int shared_begun(u32 subvolume, struct told *told);
 
 /* The same, waiting for it. Return: 0, or -1 if the stream is past it, or over. */
-int place_told(u32 subvolume, struct told *told);
+int shared_told(u32 subvolume, struct told *told);
 
 /**
- * place_wait() - wait for the send
+ * shared_wait() - wait for the send
  * @subvolume: the number of the subvolume in the stream, from 1
  * @data: wait until so many bytes of its file data are in the stream,
  * @ino: or this inode has been made, if not 0
  *
  * Return: 0, or -1 if the send is past this subvolume or over
  */
-int place_wait(u32 subvolume, u64 data, u64 ino);
+int shared_wait(u32 subvolume, u64 data, u64 ino);
 
 /* Is the send past this place? As above, without waiting. */
-int place_passed(u32 subvolume, u64 data, u64 ino);
+int shared_passed(u32 subvolume, u64 data, u64 ino);
 
 #endif

@@ -21,7 +21,7 @@ struct wanted {
 static void touch(size_t i, void *arg)
 {
 	struct sweep *sweep = arg;
-	struct stats *stats = &sweep->place->stats;
+	struct stats *stats = &sweep->shared->stats;
 	struct wanted *wanted = &sweep->v[i];
 	struct search search = {
 		.tree = wanted->tree,
@@ -34,14 +34,14 @@ static void touch(size_t i, void *arg)
 
 	if (!wanted->tree || (sweep->stop && sweep->stop(sweep->arg)))
 		return;
-	courtesy_enter(i, 1);
-	if (wanted->ino && place_passed(sweep->subvolume, NONE, wanted->ino))
+	throttle_enter(i, 1);
+	if (wanted->ino && shared_passed(sweep->subvolume, NONE, wanted->ino))
 		stats->leaves_passed++;
 	else if (search_run(sweep->disk->fd, &search, &items) && errno != EOVERFLOW)
 		stats->leaves_failed++;
 	else
 		stats->leaves++;
-	courtesy_leave();
+	throttle_leave();
 	wanted->tree = 0;
 }
 

@@ -11,7 +11,7 @@
 /* What is wanted: nothing is done before sweep_run(). */
 struct sweep {
 	const struct disk *disk;
-	struct place *place;		/* where they are counted */
+	struct shared *shared;		/* where they are counted */
 	u32 threads;
 	u32 subvolume;			/* number in the stream, from 1 */
 	/* whether to stop, which what is wanted outlives; or NULL */

@@ -40,7 +40,7 @@ static void *work(void *arg)
 	long before = blocks_read();
 	size_t i;
 
-	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !place_over()) {
+	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !shared_over()) {
 		size_t at = sampling ? sampling->passed + i : 0;
 
 		if (!job->reads && at >= FIRST && at % SAMPLE)
@@ -60,7 +60,7 @@ static void run(u32 threads, struct job *job)
 	pthread_t thread[MAX_THREADS];
 	u32 i, started = 0;
 
-	threads = limits_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
+	threads = room_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
 	for (i = 1; i < threads; i++)
 		if (!pthread_create(&thread[started], NULL, work, job))
 			started++;

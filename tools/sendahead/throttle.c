@@ -36,7 +36,7 @@
 #define DISKS 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct place *place;
+static struct shared *shared;
 static int receives;
 static char *stats[DISKS];		/* files of sysfs */
 static u32 nr_stats;
@@ -99,8 +99,8 @@ static int read_by(pid_t pid, int64_t *sectors, int written)
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
-	if (limits_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld "
-			"write_bytes: %lld", &r, &w) != 2)
+	if (room_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld "
+		      "write_bytes: %lld", &r, &w) != 2)
 		return -1;
 	*sectors = (r + (written ? w : 0)) / 512;
 	return 0;
@@ -119,8 +119,8 @@ static struct done count(void)
 	for (i = 0; i < nr_stats; i++) {
 		long long r[2], w[2], n;
 
-		if (limits_scan(stats[i], "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1],
-				&w[0], &w[1], &n) != 5)
+		if (room_scan(stats[i], "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1],
+			      &w[0], &w[1], &n) != 5)
 			continue;
 		done.requests += r[0] + w[0];
 		done.sectors += r[1] + (receives ? 0 : w[1]);
@@ -135,7 +135,7 @@ static int is_worker(pid_t pid)
 	char path[40], name[20] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	limits_scan(path, "%19[^\n]", name);
+	room_scan(path, "%19[^\n]", name);
 	return !strncmp(name, "kworker/", 8) || !strcmp(name, "btrfs-transacti") ||
 		!strcmp(name, "btrfs-cleaner");
 }
@@ -146,13 +146,13 @@ static int is_worker(pid_t pid)
  */
 static struct by count_all(void)
 {
-	pid_t sender = atomic_load(&place->sender), pid;
+	pid_t sender = atomic_load(&shared->sender), pid;
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
 	struct by by = { 0 };
 	int64_t sectors;
 
-	while (proc && !place_over() && (entry = readdir(proc))) {
+	while (proc && !shared_over() && (entry = readdir(proc))) {
 		pid = atoi(entry->d_name);
 		if (pid <= 0 || pid == getpid() || pid == sender ||
 		    read_by(pid, &sectors, !receives))
@@ -175,20 +175,20 @@ static int count_ours(int64_t *sectors)
 	int64_t sent = 0;
 
 	if (read_by(getpid(), sectors, 0) ||
-	    (!place->alone && read_by(atomic_load(&place->sender), &sent, 0)))
+	    (!shared->alone && read_by(atomic_load(&shared->sender), &sent, 0)))
 		return -1;
 	*sectors += sent;
 	return 0;
 }
 
-int64_t courtesy_reads(void)
+int64_t throttle_reads(void)
 {
 	int64_t ours;
 
 	return count_ours(&ours) ? 0 : count().sectors - ours;
 }
 
-void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
+void throttle_init(const struct disk *disk, struct shared *of, int for_receive)
 {
 	int64_t sectors;
 	size_t i;
@@ -205,7 +205,7 @@ void courtesy_init(const struct disk *disk, struct place *of, int for_receive)
 			 minor(is.st_rdev));
 		add_disks(path, 0);
 	}
-	place = of;
+	shared = of;
 	receives = for_receive;
 	asked = nr_stats > 0;
 	if (asked && !receives)
@@ -222,7 +222,7 @@ static int give_way(int64_t most)
 	u64 end = now_ns() + 2 * BATCH;
 
 	while (done.under_way && (done.under_way > most || done.requests < before.requests +
-				  before.under_way) && now_ns() < end && !place_over()) {
+				  before.under_way) && now_ns() < end && !shared_over()) {
 		usleep(500);
 		done = count();
 	}
@@ -285,7 +285,7 @@ static void look(u64 time)
 	}
 	if (sectors > others && is_sure(time)) {
 		seen = time;
-		place->stats.others++;
+		shared->stats.others++;
 		others_most += sectors - others;
 	}
 	if (sectors > others)
@@ -362,7 +362,7 @@ static void await_room(u64 order, u32 requests)
 	wake_first();
 }
 
-void courtesy_enter(u64 order, u32 requests)
+void throttle_enter(u64 order, u32 requests)
 {
 	pthread_mutex_lock(&lock);
 	/* what comes now may take longer each than what was before */
@@ -376,7 +376,7 @@ void courtesy_enter(u64 order, u32 requests)
 	pthread_mutex_unlock(&lock);
 }
 
-void courtesy_leave(void)
+void throttle_leave(void)
 {
 	pthread_mutex_lock(&lock);
 	if (!--under_way) {
@@ -388,12 +388,12 @@ void courtesy_leave(void)
 	pthread_mutex_unlock(&lock);
 }
 
-int64_t courtesy_pipeline(void)
+int64_t throttle_pipeline(void)
 {
-	return place ? count_all().pipeline * 512 : 0;
+	return shared ? count_all().pipeline * 512 : 0;
 }
 
-u32 courtesy_most(void)
+u32 throttle_most(void)
 {
 	u32 most;
 

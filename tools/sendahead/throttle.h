@@ -9,32 +9,32 @@
 #include "shared.h"
 
 /**
- * courtesy_init() - watch the disks
+ * throttle_init() - watch the disks
  * @disk: the file system
- * @place: says which process sends or receives: what it reads is no one else's
+ * @shared: says which process sends or receives: what it reads is no one else's
  * @for_receive: it receives: nor is what is written, or read by the kernel's own threads
  *
  * Without accounting in the kernel of what each process reads nothing is ever held back.
  */
-void courtesy_init(const struct disk *disk, struct place *place, int for_receive);
+void throttle_init(const struct disk *disk, struct shared *shared, int for_receive);
 
 /**
- * courtesy_enter() - ask to have something read, and wait if others want the disk
+ * throttle_enter() - ask to have something read, and wait if others want the disk
  * @order: where that lies, in terms of all that is asked for now
  * @requests: at most so many of the disk
  */
-void courtesy_enter(u64 order, u32 requests);
+void throttle_enter(u64 order, u32 requests);
 
 /* It has been read. */
-void courtesy_leave(void);
+void throttle_leave(void);
 
 /* Bytes that the others of our pipeline have read and written, of any disk; 0: not known. */
-int64_t courtesy_pipeline(void);
+int64_t throttle_pipeline(void);
 
 /* Sectors that all but us have read of the disks so far. */
-int64_t courtesy_reads(void);
+int64_t throttle_reads(void);
 
 /* How many requests to ask for at once at most. */
-u32 courtesy_most(void);
+u32 throttle_most(void);
 
 #endif

@@ -112,9 +112,9 @@ static void read_one(size_t i, void *arg)
 {
 	struct reading *reading = arg;
 
-	courtesy_enter(i, 1);
+	throttle_enter(i, 1);
 	*reading->v[i].node = disk_node(reading->disk, reading->v[i].want);
-	courtesy_leave();
+	throttle_leave();
 }
 
 /* Read the children of a node from the current one on, in the order of the disk. */

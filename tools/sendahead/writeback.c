@@ -40,7 +40,7 @@ static u64 received_bytes;
 static int64_t read_before = -1;
 static atomic_int busy;
 
-void written_end(u64 at)
+void writeback_end(u64 at)
 {
 	struct file *last = files.n ? &files.v[files.n - 1] : NULL;
 
@@ -51,13 +51,13 @@ void written_end(u64 at)
 		free(files.v[--files.n].path);
 }
 
-void written_add(const char *path, u64 at, u64 bytes)
+void writeback_add(const char *path, u64 at, u64 bytes)
 {
 	struct file *last = files.n ? &files.v[files.n - 1] : NULL;
 	char *copy;
 
 	if (!last || last->at != NONE || strcmp(last->path, path) || last->bytes >= PART) {
-		written_end(at);
+		writeback_end(at);
 		copy = strdup(path);
 		if (copy)
 			*append(&files) = (struct file) { .path = copy, .at = NONE };
@@ -97,7 +97,7 @@ static void *begin_all(void *arg)
 	size_t i;
 
 	for (i = 0; i < some->n; i++) {
-		int fd = place_over() ? -1 : open_regular(some->fd, some->v[i].path);
+		int fd = shared_over() ? -1 : open_regular(some->fd, some->v[i].path);
 
 		if (fd >= 0)
 			sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -110,7 +110,7 @@ static void *begin_all(void *arg)
 	return NULL;
 }
 
-int written_run(int fd, const struct queue *queue, int64_t (*reads)(void))
+int writeback_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 {
 	struct files *some;
 	pthread_t thread;
@@ -130,7 +130,7 @@ int written_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 		*append(some) = files.v[some->n];
 	some->fd = fd;
 	/* somebody else, or the send on the same disk, or no thread: they are left to the sync */
-	if (read_now - read_before > (int64_t)(received_bytes / 1024) || limits_threads(2) < 2)
+	if (read_now - read_before > (int64_t)(received_bytes / 1024) || room_threads(2) < 2)
 		while (some->n)
 			free(some->v[--some->n].path);
 	drop_first(&files, received);

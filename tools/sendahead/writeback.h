@@ -17,13 +17,13 @@
 int look_up_beneath(int directory, const char *path);
 
 /* So many bytes of a file are written by a command at this place in the stream. */
-void written_add(const char *path, u64 at, u64 bytes);
+void writeback_add(const char *path, u64 at, u64 bytes);
 
 /* No more comes of the file that was written last: this is the place behind it. */
-void written_end(u64 at);
+void writeback_end(u64 at);
 
 /**
- * written_run() - have the disk begin with what is received, where that is enough for a good run
+ * writeback_run() - have the disk begin with what is received, where that is enough for a good run
  * @fd: the directory that the paths begin in
  * @queue: what has come, and what is received
  * @reads: sectors that others have read of the disks of that file system so far
@@ -32,6 +32,6 @@ void written_end(u64 at);
  *
  * Return: whether files are left
  */
-int written_run(int fd, const struct queue *queue, int64_t (*reads)(void));
+int writeback_run(int fd, const struct queue *queue, int64_t (*reads)(void));
 
 #endif

@@ -157,13 +157,13 @@ int disk_place(const struct disk *disk, u64 logical, u64 *order)
 	return 0;
 }
 
-void courtesy_enter(u64 order, u32 requests)
+void throttle_enter(u64 order, u32 requests)
 {
 	(void)order;
 	(void)requests;
 }
 
-void courtesy_leave(void)
+void throttle_leave(void)
 {
 }
 

@@ -146,7 +146,7 @@ static void compare(const u8 *in, size_t n, const u8 *out, size_t left, u64 chan
 /* In parts of up to so many bytes; with @hold none is let go before its time. */
 static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u64 *changed)
 {
-	struct rename rename = { 0 };
+	struct fold fold = { 0 };
 	u8 *out = malloc(n ? n : 1);
 	size_t in = 0, done = 0, held = 0;
 
@@ -162,7 +162,7 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 		in += more;
 		held += more;
 		for (from = copy; ; from += pass) {
-			pass = rename_run(&rename, from, &held, hold || in % 3);
+			pass = fold_run(&fold, from, &held, hold || in % 3);
 			memcpy(out + done, from, held);
 			if (pass > held)
 				abort();
@@ -177,13 +177,13 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 				abort();
 		}
 		free(copy);
-		if (held >= RENAME_HELD)
+		if (held >= FOLD_HELD)
 			abort();
 	}
 	*left = done + held;
 	*changed = rename.changed;
-	all_known = rename.state != RENAME_UNKNOWN;
-	rename_free(&rename);
+	all_known = rename.state != FOLD_UNKNOWN;
+	fold_free(&fold);
 	return out;
 }
 
