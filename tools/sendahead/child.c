@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The real btrfs send, and its stream, which is only looked at:
- *
- * - it goes through a pipe of ours, copied by no one: tee() makes what is looked at,
- *   splice() hands it on, to standard output or the file of -f;
- * - to a terminal btrfs refuses to write, and to other devices it writes itself.
+ * Runs the real btrfs send. Its stream goes through a pipe of ours: tee() gives us a copy to parse,
+ * splice() moves the original on to standard output or to the file of -f. If the output is a device
+ * other than /dev/null, btrfs writes to it itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,18 +25,22 @@
 #include "shared.h"
 
 #define PIPE_SIZE (1 << 20)
-/* btrfs writes each command by itself: if fewer bytes were there, more are let come for a while. */
+/*
+ * btrfs writes each command by itself. If fewer bytes than these were there, wait a little so that
+ * more of them are handled at once.
+ */
 #define GATHER 65536
 #define GATHER_US 250
 
-/* In the environment of btrfs: the files of that name that were run, each as ":file:". */
+/* Variable in the environment of btrfs: the files named btrfs that were executed, as ":file:". */
 #define MARK "SENDAHEAD_TRIED"
 
 static const int signals[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, 0
 };
-static volatile sig_atomic_t child, got;	/* a process, a signal: 0: none */
-static int child_fd = -1;			/* tells when it has ended */
+static volatile sig_atomic_t child;	/* the process that runs btrfs, or 0 */
+static volatile sig_atomic_t got;	/* the signal that was passed on last, or 0 */
+static int child_fd = -1;		/* a pidfd: readable when btrfs has ended */
 static struct restart restart;
 static u64 stream_bytes;
 static u8 buffer[65536];
@@ -50,7 +52,7 @@ static void forward(int signal, siginfo_t *info, void *context)
 	int error = errno;
 
 	(void)context;
-	/* nobody has sent it: nobody reads what is written */
+	/* not sent by a process: a write of ours failed, which is handled there */
 	if (signal == SIGPIPE && info->si_pid == getpid())
 		return;
 	got = signal;
@@ -69,7 +71,7 @@ static void forward_signals(void)
 			sigaction(*each, &action, NULL);
 }
 
-/* Wait until the reader takes more, unless the send was killed, as it would be in write(). */
+/* Wait until the output can be written. Return: 0, or -1 if btrfs was killed meanwhile. */
 static int wait_for_reader(int fd)
 {
 	struct pollfd fds[2] = {
@@ -77,7 +79,7 @@ static int wait_for_reader(int fd)
 	};
 	u64 begun = now_ns();
 
-	/* once it has ended, and before Linux 5.3, one has to look */
+	/* poll every 200 ms where the pidfd does not tell: before Linux 5.3, and after the end */
 	while (poll(fds, 2, fds[1].fd < 0 ? 200 : -1) <= 0 || !fds[0].revents) {
 		siginfo_t info = { 0 };
 
@@ -108,13 +110,13 @@ static int write_all(int fd, const u8 *p, size_t n)
 	return 0;
 }
 
-/* Move so many bytes out of a pipe, past us if that can be. */
+/* Move @n bytes from a pipe to the output, without a copy where the output allows that. */
 static int move(int from, int to, size_t n)
 {
 	while (n) {
 		ssize_t done;
 
-		/* a socket knows of no SPLICE_F_NONBLOCK, but a signal interrupts it */
+		/* on a socket it blocks in spite of the flag, but a signal interrupts it */
 		if (wait_for_reader(to))
 			return -1;
 		done = splice(from, NULL, to, NULL, n, SPLICE_F_NONBLOCK);
@@ -131,7 +133,7 @@ static int move(int from, int to, size_t n)
 	return 0;
 }
 
-/* Take so many bytes out of a pipe that were seen in its copy. */
+/* Remove @n bytes from a pipe. */
 static void leave_out(int from, size_t n)
 {
 	static u8 unused[4096];
@@ -142,7 +144,11 @@ static void leave_out(int from, size_t n)
 		n -= done > 0 ? done : 0;
 }
 
-/* Of the bytes in the buffer, the first @held were taken out of the pipe before. */
+/*
+ * Parse the first @n bytes of the buffer and hand them on, or drop them. They are still in the pipe
+ * @from, but for the first @held. Those whose meaning is not clear yet stay in the buffer: @held is
+ * set to their number.
+ */
 static int hand_on(int from, int to, size_t n, size_t *held)
 {
 	size_t at = 0, pass, drop, part;
@@ -174,7 +180,6 @@ static int hand_on(int from, int to, size_t n, size_t *held)
 	return WRITTEN;
 }
 
-/* Hand the stream on. */
 static int hand_through(int from, int to)
 {
 	int copy[2], size = fcntl(from, F_GETPIPE_SZ), result;
@@ -214,7 +219,7 @@ int child_is_inside(void)
 	return getenv(MARK) != NULL;
 }
 
-/* What a file's capabilities are to us, btrfs would not get: it has none of its own. */
+/* Make our capabilities ambient: those of our file would be lost when btrfs is executed. */
 static void hand_capabilities_on(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -233,7 +238,7 @@ static void hand_capabilities_on(void)
 
 void child_become(char **command)
 {
-	/* with more rights than whoever has called us, it is not for them to say where btrfs is */
+	/* setuid or with file capabilities: do not trust the caller's PATH */
 	const char *path = getauxval(AT_SECURE) ? NULL : getenv("PATH"), *each;
 	const char *tried = getenv(MARK) ? getenv(MARK) : "";
 	struct stat self = { 0 }, is;
@@ -278,7 +283,7 @@ pid_t child_fork(int signal_at_end)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, signal_at_end);
-	/* this end of the pipe tells whether the parent lives, whatever its number is here */
+	/* the parent may have ended before prctl(): then its end of the pipe is closed */
 	if (poll(&(struct pollfd) { .fd = fds[0] }, 1, 0))
 		_exit(1);
 	for (each = signals; *each; each++)
@@ -294,12 +299,12 @@ void child_start(char **command, char **alone, int fd, int as)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
-	/* it ends as it would without this process, if that is killed */
+	/* if this process is killed, btrfs ends as well */
 	child = child_fork(SIGTERM);
 	if (child <= 0) {
 		if (!child && fd >= 0)
 			dup2(fd, as);
-		/* a stop from the terminal (^Z) is for us: it would make a stream begin again */
+		/* ^Z at the terminal shall stop only us: stopping btrfs restarts its stream */
 		if (!child && as == STDOUT_FILENO)
 			setsid();
 		signal(SIGCHLD, sigchld);
@@ -314,16 +319,16 @@ void child_start(char **command, char **alone, int fd, int as)
 
 int child_can_follow(const struct options *options)
 {
-	struct stat is = { .st_mode = S_IFREG };	/* what is not there yet becomes a file */
+	struct stat is = { .st_mode = S_IFREG };	/* for a file that does not exist yet */
 
 	if (stat(options->file ? options->file : "/proc/self/fd/1", &is) && !options->file)
 		return 0;
-	/* other devices can refuse what btrfs writes, which is then to say so itself */
+	/* other devices can fail in a write: btrfs shall see and print that error */
 	return !options->direct && (S_ISREG(is.st_mode) || S_ISFIFO(is.st_mode) ||
 		S_ISSOCK(is.st_mode) || (S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3)));
 }
 
-/* The file of -f, as btrfs opens it, but what was in it stays until the stream is there. */
+/* Open the file of -f as btrfs does, but do not truncate it before the stream begins. */
 static int open_file(const char *name)
 {
 	int fd = open(name, O_WRONLY | O_CLOEXEC);
@@ -339,13 +344,13 @@ int child_end(void)
 
 	while (waitid(P_PID, pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
-	/* once it is gone, its number may be another's: no signal is to be passed on */
+	/* after waitpid() the number may belong to another process: pass no signal on to it */
 	child = 0;
 	waitpid(pid, &status, 0);
 	return status;
 }
 
-/* How the send would have ended that had to write itself what could not be written. */
+/* Return: the status that btrfs would have, had it made the failed write itself. */
 static int end_of_writer(int status, int error, int sigpipe_ignored)
 {
 	if (WIFSIGNALED(status) ? WTERMSIG(status) != SIGPIPE : WEXITSTATUS(status))
@@ -353,7 +358,7 @@ static int end_of_writer(int status, int error, int sigpipe_ignored)
 	return got ? got : error == EPIPE && !sigpipe_ignored ? SIGPIPE : error << 8;
 }
 
-/* Where the stream has ended. */
+/* Print at which file the stream has ended. */
 static void tell_end(void)
 {
 	const struct stream *stream = &restart.stream;
@@ -371,7 +376,7 @@ int child_run(const struct options *options, void (*started)(void))
 	stream_init(&restart.stream);
 	if (options->file)
 		to = open_file(options->file);
-	/* what cannot be opened, or is no file, btrfs says itself */
+	/* btrfs shall print the error */
 	if (to < 0 || pipe2(fds, O_CLOEXEC))
 		child_become(options->command);
 	fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE);
@@ -393,7 +398,7 @@ int child_run(const struct options *options, void (*started)(void))
 	}
 	if (error && error != EPIPE)
 		fprintf(stderr, "sendahead: cannot write the stream: %m\n");
-	/* where it cannot be written, btrfs finds nobody to write to */
+	/* after an error, btrfs gets SIGPIPE */
 	close(fds[0]);
 	close(STDOUT_FILENO);
 	if (to != STDOUT_FILENO && close(to) && !error) {

@@ -9,48 +9,48 @@
 
 #include "options.h"
 
-/* Was this process started by another one of this program, in the place of btrfs? */
+/* Return: whether another process of this program has started this one as its btrfs. */
 int child_is_inside(void);
 
 /*
- * Become btrfs, with the words of @command: the first one in PATH that is not this program and
- * has not led back to it. It gets the capabilities of this process.
+ * Execute btrfs with the arguments @command: the first btrfs in PATH that is not this program and
+ * has not called this program. It keeps the capabilities of this process.
  */
 void child_become(char **command) __attribute__((noreturn));
 
 /*
- * Begin another process, which gets a signal when this one ends, and none that this one passes
- * on. Return: as fork().
+ * Fork a process that gets @signal_at_end when this one ends. Signal handlers of child_start() are
+ * reset in it. Return: as fork().
  */
 pid_t child_fork(int signal_at_end);
 
 /**
  * child_start() - run btrfs
- * @command: its words, ending in NULL
- * @alone: those with which it needs nobody else
- * @fd: an open file that it gets, or -1
- * @as: in place of this one
+ * @command: its arguments, ending with NULL
+ * @alone: its arguments if it has to run without us
+ * @fd: a descriptor that it gets, or -1
+ * @as: the number that the descriptor gets there
  *
- * Signals that this process gets from now on are passed on to it. Where no process can be
- * started, this one becomes btrfs.
+ * From now on, signals that this process gets are passed on to btrfs. If fork() fails, this process
+ * executes btrfs with @alone.
  */
 void child_start(char **command, char **alone, int fd, int as);
 
-/* Wait for its end. Return: what waitpid() tells of it. */
+/* Wait for btrfs to end. Return: its status as of waitpid(). */
 int child_end(void);
 
-/* Can the stream be followed to where it goes? */
+/* Return: whether this program may write the stream to its output in place of btrfs. */
 int child_can_follow(const struct options *options);
 
 /**
- * child_run() - run btrfs send and hand its stream through
+ * child_run() - run btrfs send and hand its stream on
  * @options: the command line
- * @started: called once btrfs is there
+ * @started: called when btrfs has been started
  *
- * Tells the process that reads ahead, by struct shared, what is in the stream. Signals that this
+ * Tells the process that reads ahead, by struct shared, how far the stream is. Signals that this
  * process gets meanwhile are passed on to btrfs.
  *
- * Return: what waitpid() tells of it
+ * Return: the status of btrfs as of waitpid(), or one that tells of an error of the output
  */
 int child_run(const struct options *options, void (*started)(void));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Where the logical addresses of a file system lie on its devices.
+ * Maps logical addresses of a file system to its devices.
  */
 #ifndef SENDAHEAD_CHUNKS_H
 #define SENDAHEAD_CHUNKS_H
@@ -12,38 +12,38 @@ struct chunk {
 	u64 length;
 	u64 type;
 	u64 stripe_len;
-	u32 nr;			/* of stripes */
-	u32 copies;		/* of each byte, 0: of a profile that is not known here */
-	struct btrfs_stripe *stripes;	/* as on the disk */
+	u32 nr;			/* number of stripes */
+	u32 copies;		/* number of copies of each byte, 0: unknown profile */
+	struct btrfs_stripe *stripes;	/* in the format of the disk */
 };
 
-/* Sorted by start. */
+/* All chunks, sorted by start. */
 struct chunks {
 	struct chunk *v;
 	size_t n, room;
 };
 
 /**
- * chunks_add() - take a chunk item
- * @chunks: where to
- * @start: its logical address, not below that of the ones before
+ * chunks_add() - add a chunk item
+ * @chunks: gets the chunk
+ * @start: logical address of the chunk; calls are made in ascending order
  * @item: the item
- * @len: bytes of it
+ * @len: its size in bytes
  *
- * Return: 0, or -1 if it makes no sense
+ * Return: 0, or -1 if the item is invalid
  */
 int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len);
 
 /**
- * chunks_map() - where a block lies
+ * chunks_map() - find a block on a device
  * @chunks: all chunks
- * @logical: its logical address
- * @len: bytes of it, which must lie together
- * @copy: which copy of it, from 0
+ * @logical: logical address of the block
+ * @len: its size in bytes; it must not cross a stripe
+ * @copy: which copy, from 0
  * @devid: set to the device
  * @physical: set to the address there
  *
- * Return: how many copies there are, or 0 if that is not known
+ * Return: number of copies, or 0 if the block cannot be mapped
  */
 u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
 	       u64 *physical);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long btrfs send takes, and sendahead send, on this disk: in turn, with a cold cache, to
- * /dev/null. Nothing is written.
+ * Measures how long btrfs send and sendahead send take: in turn, each with cold caches, to
+ * /dev/null. Nothing is written to the disk.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -20,7 +20,6 @@
 
 enum { PLAIN, OURS, KINDS };
 
-/* What is left of the page cache and the like after this, a send has to read. */
 static void drop_caches(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
@@ -31,7 +30,7 @@ static void drop_caches(void)
 	close(fd);
 }
 
-/* Return: nanoseconds of a send. */
+/* Run a send to /dev/null. Return: how long it took, in nanoseconds. */
 static u64 time_of(char **command, int kind)
 {
 	u64 begun = now_ns();
@@ -54,7 +53,7 @@ static u64 time_of(char **command, int kind)
 	return now_ns() - begun;
 }
 
-/* The devices of a file system, and whether they have heads, as text without quotes. */
+/* Describe the devices of a file system in @text, without characters that JSON escapes. */
 static void describe(const char *path, char *text, size_t size)
 {
 	struct btrfs_ioctl_get_subvol_info_args info;

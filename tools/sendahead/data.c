@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File data read into the page cache ahead of the send, and dropped behind it.
+ * Reads file data into the page cache ahead of the send, and drops them behind it.
  *
- * One request at a time would lose a revolution of the disk for each extent, so there
- * are several threads; each waits for what it has asked for, which bounds what is under
- * way. Files are opened by their number: no names are looked up.
+ * One request at a time would lose a revolution of the disk for each extent, so several threads
+ * read. Each waits for its own read, which bounds the number of requests under way. Files are
+ * opened by inode number, without looking up names.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 #include "data.h"
 #include "threads.h"
 
-#define PIECE (1 << 20)			/* no call reads more at once */
-#define NEAR (1 << 20)			/* before the send */
-#define PARTS 4				/* a batch is one of so many of what is left */
+#define PIECE (1 << 20)			/* limit of one read */
+#define NEAR (1 << 20)			/* so close to the send, leave the data to it */
+#define PARTS 4				/* a batch is a quarter of the data that are left */
 #define LEAST_BATCH (64 << 20)
 
 #ifndef SYS_cachestat
@@ -30,7 +30,7 @@ struct piece {
 	u64 position;			/* in the stream */
 	u64 order;			/* on the disk */
 	u64 ino, offset, length;
-	u8 ours;			/* nothing of it was in memory before */
+	u8 ours;			/* nothing of it was in memory before: to be dropped */
 };
 
 struct batch {
@@ -39,7 +39,7 @@ struct batch {
 	size_t n, room;
 };
 
-/* What lies on the disk is not to be trusted: a device must not be opened. */
+/* Open a file by inode number. Extent items are not trusted: a device must not be opened. */
 static int open_inode(const struct data *data, u64 ino)
 {
 	int flags = O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -52,7 +52,7 @@ static int open_inode(const struct data *data, u64 ino)
 	return regular ? disk_open_inode(data->disk->fd, data->tree, ino, flags) : -1;
 }
 
-/* How many pages of a range of a file are in memory, all of them if that is unknown. */
+/* Return: how many pages of a range of a file are in memory; all, if that is not known. */
 static u64 pages_cached(int fd, u64 offset, u64 length)
 {
 	struct { u64 offset, length; } range = { offset, length };
@@ -80,12 +80,12 @@ static void read_piece(size_t i, void *arg)
 	struct data *data = batch->data;
 	struct piece *piece = &batch->v[i];
 	u64 page = sysconf(_SC_PAGESIZE), end = piece->position + piece->length, cached;
-	/* 256 KiB more take about as long as a request */
+	/* 256 KiB take about as long as a request */
 	u32 requests = 1 + piece->length / (256 << 10);
 	char byte;
 	int fd;
 
-	/* with others at the disk the send may be as fast: both would read the same */
+	/* while others use the disk, the send may overtake us, and both would read the same */
 	if (throttle_most() != UINT32_MAX)
 		end = end > NEAR ? end - NEAR : 0;
 	if (shared_passed(data->subvolume, end, 0)) {
@@ -109,7 +109,7 @@ static void read_piece(size_t i, void *arg)
 	close(fd);
 }
 
-/* And those at the same place by their position. */
+/* Compare by position on the disk, then by position in the stream. */
 static int by_order(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
@@ -117,7 +117,7 @@ static int by_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order ? 1 : by_number(a, b);
 }
 
-/* Add the part of an extent from @at on. Return: how long that is. */
+/* Add a piece of an extent, from offset @at in it on. Return: its length. */
 static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 {
 	u64 length = min_u64(extent->length - at, PIECE), order;
@@ -151,9 +151,9 @@ static void read_batch(struct batch *batch)
 }
 
 /*
- * Does whoever takes the stream need time for it? Since the first batch the send had to wait for
- * a good part of the time, or others of our process group have read or written a good part of
- * what was sent. The other end of a pipe may not be in that group, or not on this machine.
+ * Does the reader of the stream need much time? Either the output could not be written for a good
+ * part of the time since the first batch, or other processes of our group have read or written a
+ * good part of the bytes sent. The reader may be in another group, or on another machine.
  */
 static int is_slow_reader(const struct data *data)
 {
@@ -164,9 +164,9 @@ static int is_slow_reader(const struct data *data)
 }
 
 /*
- * Batches become smaller towards the end of what is known: whoever writes what comes is to have
- * little left to do when the send ends. Large ones cost less of the disk, so they are large
- * where nobody needs time for what comes, which is known from the third one on.
+ * The size of the next batch. Large batches cost less time of the disk. But if a slow reader takes
+ * the stream, batches become smaller towards the end of the known data, so that it has little left
+ * to do when the send ends. From the third batch on it is known whether the reader is slow.
  */
 static u64 batch_bytes(struct data *data, u64 left)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * File data read into the page cache ahead of the send, and dropped behind it.
+ * Reads file data into the page cache ahead of the send, and drops them behind it.
  */
 #ifndef SENDAHEAD_DATA_H
 #define SENDAHEAD_DATA_H
@@ -13,33 +13,33 @@ struct piece;
 
 struct data {
 	const struct disk *disk;
-	struct shared *shared;	/* where it is counted */
-	u32 subvolume;		/* its number in the stream */
+	struct shared *shared;	/* takes the counts */
+	u32 subvolume;		/* number of the subvolume in the stream */
 	u64 tree;
-	u64 window;		/* bytes ahead of the send */
-	u64 batches;		/* begun */
+	u64 window;		/* limit of bytes ahead of the send */
+	u64 batches;		/* number of batches begun */
 	struct {
 		u64 time, waited;
-		int64_t pipeline;	/* bytes of others in it */
-	} before;		/* the first */
+		int64_t pipeline;	/* as of throttle_pipeline() */
+	} before;		/* when the first batch began */
 	u32 threads;
 	struct {
 		struct piece *v;
 		size_t n, room;
-	} drops;		/* read, and to be dropped, in the order of the stream */
+	} drops;		/* pieces to be dropped, in the order of the stream */
 };
 
 /**
  * data_read() - read extents as the send comes near
- * @data: of the subvolume
+ * @data: the state for the subvolume
  * @v: the extents, in the order of the stream
- * @n: how many
+ * @n: number of extents
  *
- * Returns when all of it has been read, which is at most the window ahead of the send.
+ * Returns when all is read. Reading stays at most the window ahead of the send.
  */
 void data_read(struct data *data, const struct extent *v, size_t n);
 
-/* Drop what the send has passed, all of it once it is over. */
+/* Drop the data that the send has passed, or all once it is over. */
 void data_drop(struct data *data);
 
 #endif

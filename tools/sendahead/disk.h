@@ -10,21 +10,21 @@
 
 struct device {
 	u64 devid;
-	int fd;			/* of the block device, past the page cache */
+	int fd;			/* the block device, opened with O_DIRECT */
 };
 
 struct disk {
-	int fd;			/* of any file there */
+	int fd;			/* any file of the file system */
 	u32 nodesize;
 	int has_crc;		/* the checksums are CRC-32C */
-	u8 fsid[16];		/* in the heads of blocks */
+	u8 fsid[16];		/* UUID in the headers of blocks */
 	struct chunks chunks;
-	struct device *devices;	/* those that can be read */
+	struct device *devices;	/* the readable ones */
 	size_t nr_devices;
-	int has_heads;		/* at least one of the devices, as the kernel says */
+	int has_heads;		/* one of the devices is rotational */
 };
 
-/* The number of a place: it sorts by device, and by byte there, in steps of 4 KiB. */
+/* A number to sort by position: device, then byte on the device in steps of 4 KiB. */
 static inline u64 order_of(u64 devid, u64 byte)
 {
 	return devid << 48 | (byte >> 12 & ((1ULL << 48) - 1));
@@ -42,56 +42,56 @@ static inline u64 order_byte(u64 order)
 
 struct btrfs_ioctl_get_subvol_info_args;
 
-/* Gives up where it is none. Return: the directory, to be closed. */
+/* Open a subvolume, or give up. Return: a descriptor, to be closed. */
 int open_subvolume(const char *path, struct btrfs_ioctl_get_subvol_info_args *info);
 
-/* Gives up where the file system is none that can be read past the kernel. */
+/* Open the devices of a file system, or give up. */
 void disk_open(struct disk *disk, int fd);
 
-/* Whether a file is of this file system. */
+/* Return: whether a file belongs to this file system. */
 int disk_has(const struct disk *disk, int fd);
 
 /**
- * disk_place() - the order in which the heads of the disks pass blocks
+ * disk_place() - find the position of a block, for sorting
  * @disk: the file system
- * @logical: address of a block
- * @order: set to the number of the place
+ * @logical: logical address of the block
+ * @order: set to the position, as of order_of()
  *
- * It is that of the first copy whose device can be read, or of the first.
+ * It is the position of the first copy whose device is readable, or else of the first copy.
  *
- * Return: 0, or -1 if that is not known
+ * Return: 0, or -1 if the address cannot be mapped
  */
 int disk_place(const struct disk *disk, u64 logical, u64 *order);
 
-/* Read, past the page cache, from a place of disk_place(). Return: 0, or -1. */
+/* Read from the position @order, past the page cache. Return: 0, or -1. */
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes);
 
-/* The device of such a place, or -1. */
+/* Return: the descriptor of the device at the position @order, or -1. */
 int disk_fd(const struct disk *disk, u64 order);
 
 /**
  * disk_node() - read a node
  * @disk: the file system
- * @want: what is expected there
+ * @want: the pointer to it
  *
- * Any of the copies will do. Safe in threads.
+ * Tries all copies. May be called by several threads.
  *
- * Return: the node, to be freed, or NULL if no copy is what is expected
+ * Return: the node, to be freed, or NULL if no copy is readable and valid
  */
 struct node *disk_node(const struct disk *disk, const struct pointer *want);
 
 /**
- * disk_open_inode() - open a file by its number, of whatever generation
+ * disk_open_inode() - open a file by its inode number
  * @fd: any file of the file system
- * @tree: the number of its subvolume
- * @ino: its own
+ * @tree: number of its subvolume
+ * @ino: its inode number
  * @flags: as for open()
  *
  * Return: the file, or -1 with errno set
  */
 int disk_open_inode(int fd, u64 tree, u64 ino, int flags);
 
-/* How much of the file system is data, and how many blocks are metadata; 0 if unknown. */
+/* Set @data to the bytes of file data, @blocks to the metadata blocks in use; 0 if not known. */
 void disk_used(const struct disk *disk, u64 *data, u64 *blocks);
 
 /* Set @root to the root node of a tree. Return: 0, or -1 with errno set. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file data that a send puts into its stream, from the items of leaves.
+ * Tells from the items of leaves which file data a send puts into its stream.
  */
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 
 #include "extents.h"
 
-/* The largest that the kernel makes, for fallocate(). */
+/* The largest extent that the kernel makes, by fallocate(). */
 #define EXTENT_MAX (256ULL << 20)
 #define INLINE_HEAD offsetof(struct btrfs_file_extent_item, disk_bytenr)
 
@@ -55,7 +55,7 @@ void extents_take(struct extents *extents, const struct item *item)
 		extent.start = offset - le64toh(file.offset);
 		extent.disk += extent.compressed ? 0 : le64toh(file.offset);
 	}
-	/* no hole, no room for data to come, and nothing larger than there can be */
+	/* not for holes and preallocated extents, nor with impossible sizes */
 	if (!extent.bytes || extent.bytes > EXTENT_MAX || extent.disk_bytes > EXTENT_MAX ||
 	    offset > (u64)INT64_MAX - EXTENT_MAX ||
 	    (file.type == BTRFS_FILE_EXTENT_REG && !file.disk_bytenr))
@@ -64,7 +64,7 @@ void extents_take(struct extents *extents, const struct item *item)
 	if (known)
 		extent.length = extents->size > offset ?
 			min_u64(extent.bytes, extents->size - offset) : 0;
-	/* data inline that was written later has another generation before it */
+	/* for inline data this includes the generation, so rewritten data differ */
 	extent.sum = sum_of(item->data, min_u64(item->len, sizeof(file))) ^ item->len;
 	*append(extents) = extent;
 }
@@ -93,7 +93,7 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 	for (; at < item->len && count; at += size) {
 		const u8 *p = item->data + at + 1;
 
-		/* the type, the reference, and how often that is */
+		/* type, reference, and count, where there is one */
 		size = p[-1] == BTRFS_EXTENT_DATA_REF_KEY ? 29 :
 			p[-1] == BTRFS_SHARED_DATA_REF_KEY ? 13 : 9;
 		if (size > item->len - at)
@@ -103,7 +103,7 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 			*append(refs) = (struct ref) { .parent = get_u64(p) };
 		if (size != 29)
 			continue;
-		/* below 0 where a part of the extent is before the beginning of the file */
+		/* negative if the extent begins before the beginning of the file */
 		offset = get_u64(p + 16);
 		if (offset > INT64_MAX)
 			offset = 0;
@@ -133,7 +133,7 @@ int extents_changed(const struct extent *extent, const struct extents *parent, s
 		    (old->key.objectid == ino && old->key.offset + old->bytes > offset))
 			break;
 	}
-	/* as the kernel: nothing to be sent where the parent refers to the same */
+	/* as the kernel does: nothing is sent if the parent refers to the same data */
 	for (i = *at; i < parent->n; i++) {
 		old = &parent->v[i];
 		if (old->key.objectid != ino || old->key.offset > covered)

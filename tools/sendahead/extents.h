@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The file data that a send puts into its stream, from the items of leaves.
+ * Tells from the items of leaves which file data a send puts into its stream.
  */
 #ifndef SENDAHEAD_EXTENTS_H
 #define SENDAHEAD_EXTENTS_H
@@ -10,17 +10,17 @@
 /* A file extent item with data. */
 struct extent {
 	struct key key;		/* the file, and where in it */
-	u64 bytes;		/* of the file */
-	u64 length;		/* of it in the stream: up to the end of the file */
-	u64 disk;		/* logical address of what the file refers to, 0: inline */
-	u64 disk_bytes;		/* on the disk */
-	u64 disk_extent;	/* address of the extent, of which that may be a part */
-	u64 start;		/* of the extent, in the file's terms: offset - that in it */
+	u64 bytes;		/* length in the file */
+	u64 length;		/* bytes in the stream: only up to the end of the file */
+	u64 disk;		/* logical address of its data, 0: inline */
+	u64 disk_bytes;		/* length there */
+	u64 disk_extent;	/* address of the whole extent; the file may use a part of it */
+	u64 start;		/* file offset at which the whole extent would begin */
 	u64 generation;
-	u64 sum;		/* of the whole item */
-	u64 position;		/* bytes of data before it in the stream */
+	u64 sum;		/* hash of the item */
+	u64 position;		/* bytes of file data before it in the stream */
 	u8 compressed;
-	u8 read;		/* by the send, not cloned */
+	u8 read;		/* the send reads it from the disk, and does not clone it */
 };
 
 struct extents {
@@ -32,47 +32,47 @@ struct extents {
 };
 
 /**
- * extents_take() - note an item
- * @extents: those of a tree, in the order of its keys
+ * extents_take() - take the extent of an item, if it is one with data
+ * @extents: the extents of a tree, in the order of its keys
  * @item: the next item of the tree; not trusted
  */
 void extents_take(struct extents *extents, const struct item *item);
 
-/* A reference to an extent: from an item of a tree, or from the leaf at an address. */
+/* A backref of an extent: a key in a tree, or, of a shared one, the address of a leaf. */
 struct ref {
-	u64 tree;		/* 0: @parent counts */
+	u64 tree;		/* 0: a shared backref */
 	u64 parent;
 	struct key key;
 };
 
-#define REFS_FOLLOWED 1024	/* to an extent, by the kernel at most */
-#define REFS_NOTED (1 << 20)	/* at once */
+#define REFS_FOLLOWED 1024	/* with more backrefs the kernel does not look for clones */
+#define REFS_NOTED (1 << 20)	/* limit of backrefs in a list */
 
 struct refs {
 	struct ref *v;
 	size_t n, room;
 };
 
-/* For qsort() and bsearch(): those from a leaf by its address, others by their tree. */
+/* Compare by tree and address, for qsort() and bsearch(): shared backrefs come first. */
 int ref_cmp(const void *a, const void *b);
 
 /**
- * extents_refs() - references to an extent that the send follows
+ * extents_refs() - take the backrefs of an extent that the send follows
  * @item: the extent's item; not trusted
- * @all: whether it follows the only one as well, since there is something to clone from
- * @refs: gets those that lie in the item itself, unless they are too many for the send
+ * @all: take also a single backref, as the send does if it has clone sources
+ * @refs: gets the backrefs that are inline in the item, unless they are too many for the send
  */
 void extents_refs(const struct item *item, int all, struct refs *refs);
 
 void extents_free(struct extents *extents);
 
 /**
- * extents_changed() - whether the parent has an extent's data at the same place
- * @extent: of the tree that is sent
+ * extents_changed() - whether an extent's data differ from those of the parent
+ * @extent: an extent of the tree that is sent
  * @parent: the extents of the parent
- * @at: where to begin there, updated: for extents in ascending order
+ * @at: index in @parent to begin at, updated: for calls in ascending order
  *
- * Return: 1 if not, and the data is in the stream
+ * Return: 1 if they differ, so that the data are in the stream
  */
 int extents_changed(const struct extent *extent, const struct extents *parent, size_t *at);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files made under their name. Nothing in the stream is trusted: whatever is not as send
- * writes it goes as it is.
+ * Folds commands of a stream. The stream is not trusted: a command that is not exactly as send
+ * writes it is passed on unchanged.
  */
 #include <limits.h>
 #include <search.h>
@@ -13,31 +13,31 @@
 #include "fold.h"
 #include "stream.h"
 
-/* Of a command that is looked at, at most: two paths, and numbers. */
+/* The largest command that is parsed: two paths and some numbers. */
 #define MOST (2 * PATH_MAX + 256)
-#define FRESH_MAX (1 << 17)		/* directories remembered; the others are as unknown */
+#define FRESH_MAX (1 << 17)		/* most fresh directories remembered */
 #ifndef TAKEN_BITS
 #define TAKEN_BITS (1U << 25)
 #endif
 
-#define A_MAX (A_CLONE_UUID + 1)	/* larger ones are not looked at */
+#define A_MAX (A_CLONE_UUID + 1)	/* attributes from this number on are not parsed */
 
 struct text {
 	const u8 *p;
 	u32 n;
 };
 
-/* A command that was taken apart: its attributes below A_MAX. */
+/* A parsed command. */
 struct command {
-	u32 size;		/* with its head */
+	u32 size;		/* including its head */
 	u16 number;
-	u32 known;		/* attributes, as bits */
+	u32 known;		/* bits of the attributes that it has */
 	struct text attribute[A_MAX];
 };
 
 #define BIT(n) (1U << (n))
 
-/* Take a command apart, as far as @n goes. Return: whether it is whole, and nothing in it twice. */
+/* Parse @n bytes of a command. Return: whether it is complete, with each attribute once. */
 static int parse(struct command *command, const u8 *p, size_t n)
 {
 	u32 at = COMMAND_HEAD;
@@ -60,7 +60,7 @@ static int parse(struct command *command, const u8 *p, size_t n)
 	return at == command->size;
 }
 
-/* The checksum of a command: with its own place taken for zeros. */
+/* The checksum of a command, in which the checksum's own bytes count as zeros. */
 static u32 checksum(const u8 *p, size_t n)
 {
 	static const u8 zeros[4];
@@ -78,7 +78,7 @@ static int is_text(const struct text *text, const char *other)
 	return text->n == strlen(other) && !memcmp(text->p, other, text->n);
 }
 
-/* The name that send makes a file under: o257-7-0, inode, generation, and a number. */
+/* Is it a temporary name of send? o, inode, generation and a number, such as o257-7-0. */
 static int is_passing(const struct text *path)
 {
 	u32 i, digits = 0, dashes = 0;
@@ -98,7 +98,7 @@ static int is_passing(const struct text *path)
 	return digits && dashes == 2;
 }
 
-/* Bytes of a path's directory, without the slash; -1 if it is none that send writes. */
+/* Return: length of a path's directory, without the slash; -1 if send never writes such a path. */
 static int directory_of(const struct text *path)
 {
 	u32 i, begin = 0;
@@ -126,7 +126,7 @@ static int by_text(const void *a, const void *b)
 	return x->n != y->n ? (x->n < y->n ? -1 : 1) : memcmp(x->p, y->p, x->n);
 }
 
-/* Was this directory made by the stream, and given nothing that files in it inherit? */
+/* Is this directory fresh, as described at fold_run()? */
 static int is_fresh(const struct fold *fold, struct text path)
 {
 	return !!tfind(&path, &fold->fresh, by_text);
@@ -140,7 +140,7 @@ static void forget(struct fold *fold)
 	fold->is_new = 0;
 }
 
-/* Nothing is known. */
+/* A subvolume begins: forget all names. */
 static void begin(struct fold *fold)
 {
 	forget(fold);
@@ -179,8 +179,8 @@ static int remove_fresh(struct fold *fold, struct text path)
 }
 
 /*
- * Does a path lead to where it says? Each directory in it was made by the stream, and has not been
- * renamed since: none can be a symbolic link.
+ * Is the directory of this path the top directory, or fresh? Then no part of the path can be a
+ * symbolic link.
  */
 static int is_certain(const struct fold *fold, const struct text *path)
 {
@@ -190,14 +190,14 @@ static int is_certain(const struct fold *fold, const struct text *path)
 		(directory > 0 && is_fresh(fold, (struct text) { path->p, directory }));
 }
 
-/* And is its directory there to stay, not under the name it was made with? */
+/* As is_certain(), and the directory has its final name. */
 static int is_settled(const struct fold *fold, const struct text *path)
 {
 	return is_certain(fold, path) &&
 		!is_passing(&(struct text) { path->p, directory_of(path) });
 }
 
-/* Of a path, or of the name alone. */
+/* The number of the bit for a path, or for its last component alone. */
 static u32 bit_of(const struct text *path, int whole)
 {
 	int directory = whole ? 0 : directory_of(path), from = directory > 0 ? directory + 1 : 0;
@@ -210,13 +210,13 @@ static int is_bit(const struct fold *fold, u32 bit)
 	return fold->taken && fold->taken[bit / 8] >> bit % 8 & 1;
 }
 
-/* May there be something? If two names have the same bit, it may. */
+/* May this path exist? Two paths can share a bit: then it may as well. */
 static int is_taken(const struct fold *fold, const struct text *path)
 {
 	return is_bit(fold, bit_of(path, 1)) || is_bit(fold, bit_of(path, 0));
 }
 
-/* Something is there now. Where the path may lead elsewhere, any of that name counts as taken. */
+/* Note that this path exists. Unless it is settled, all paths that end with its name count. */
 static void take(struct fold *fold, const struct text *path)
 {
 	u32 bit = bit_of(path, is_settled(fold, path));
@@ -247,14 +247,14 @@ static void set_last(struct fold *fold, const struct text *path)
 }
 
 /*
- * A rename that stays one. A directory that it replaces is empty, and one that is renamed under
- * the name it was made with has none in it that is known: no other path becomes a wrong one.
+ * A rename that was not folded. If the old name is temporary, no other fresh path becomes wrong: a
+ * directory under a temporary name has no fresh ones below, and one that is replaced is empty.
  */
 static void renamed(struct fold *fold, const struct text *from, const struct text *to)
 {
 	int fresh = is_fresh(fold, *from), last = is_last(fold, from);
 
-	/* wherever that is, what it replaces is no directory that is known, or as fresh */
+	/* any other rename may move a fresh directory, or replace it by one that is not */
 	if (!is_passing(from) || (!is_certain(fold, to) &&
 				  (!last || (fold->last_made == C_MKDIR && !fresh)))) {
 		forget(fold);
@@ -277,7 +277,7 @@ static int is_inherited(const struct text *name)
 		(name->n >= 6 && !memcmp(name->p, "btrfs.", 6));
 }
 
-/* What files inherit from a directory is another thing now; through a link it may be any. */
+/* The attributes that files inherit from @path change; it may be a link to any directory. */
 static void inheritance_changes(struct fold *fold, const struct text *path)
 {
 	if (!path->n || (!remove_fresh(fold, *path) &&
@@ -285,7 +285,7 @@ static void inheritance_changes(struct fold *fold, const struct text *path)
 		forget(fold);
 }
 
-/* Something was made, by this command: where it is. C_LINK: it may be a symbolic link as well. */
+/* A file was made at @path by @command; C_LINK stands for a symbolic link as well. */
 static void made_at(struct fold *fold, u16 command, const struct text *path)
 {
 	fold->last_made = command;
@@ -295,7 +295,7 @@ static void made_at(struct fold *fold, u16 command, const struct text *path)
 		add_fresh(fold, *path);
 }
 
-/* A command of those that say which names there are, and what directories are like. */
+/* Learn from a command that is passed on which names exist and which directories are fresh. */
 static void learn(struct fold *fold, const u8 *p, size_t n)
 {
 	struct command command;
@@ -305,7 +305,7 @@ static void learn(struct fold *fold, const u8 *p, size_t n)
 	switch (command.number) {
 	case C_SET_XATTR:
 	case C_REMOVE_XATTR:
-		/* the value may be long */
+		/* not whole: the value, which may be long, is not needed */
 		if (~command.known & (BIT(A_PATH) | BIT(A_XATTR_NAME)))
 			forget(fold);
 		else if (is_inherited(&command.attribute[A_XATTR_NAME]))
@@ -318,7 +318,7 @@ static void learn(struct fold *fold, const u8 *p, size_t n)
 		fold->begun++;
 		snprintf(fold->name, sizeof(fold->name), "%.*s", (int)path->n,
 			 path->n ? (const char *)path->p : "");
-		/* of what, it may say behind what is not looked at */
+		/* the UUID of the parent may be missing, in an attribute behind an unknown one */
 		fold->snapshot = command.number == C_SNAPSHOT;
 		memset(fold->parent, 0, sizeof(fold->parent));
 		if (command.attribute[A_CLONE_UUID].n == sizeof(fold->parent))
@@ -340,7 +340,7 @@ static void learn(struct fold *fold, const u8 *p, size_t n)
 		inheritance_changes(fold, path);
 }
 
-/* Can the two be one? */
+/* Can the two commands be folded? */
 static int belong_together(const struct fold *fold, const struct command *make,
 			   const struct command *move, const u8 *p)
 {
@@ -352,14 +352,14 @@ static int belong_together(const struct fold *fold, const struct command *make,
 	    move->known != (BIT(A_PATH) | BIT(A_PATH_TO)) || by_text(path, from) ||
 	    !by_text(path, to))
 		return 0;
-	/* what a rename replaces would be in the way, as it may be at the top of a snapshot */
+	/* the new name must not exist: mkfile would fail where a rename replaces */
 	if (!is_certain(fold, to) || (!directory_of(to) && !fold->is_new) ||
 	    is_taken(fold, path) || is_taken(fold, to))
 		return 0;
 	return is_sound(make, p) && is_sound(move, p + make->size);
 }
 
-/* Make it one command, in the place of the two: that which makes the file, with the other path. */
+/* Replace the two commands by the first one with the new path. Return: its size. */
 static u32 join(const struct command *make, const struct text *to, u8 *p)
 {
 	const struct text *from = &make->attribute[A_PATH];
@@ -368,7 +368,7 @@ static u32 join(const struct command *make, const struct text *to, u8 *p)
 	u16 n = htole16(to->n);
 	u8 path[PATH_MAX];
 
-	/* it may lie where what is behind it is going to be */
+	/* copied first: the next memmove() may overwrite it */
 	memcpy(path, to->p, to->n);
 	memmove(p + at + to->n, p + at + from->n, behind);
 	memcpy(p + at, path, to->n);
@@ -380,14 +380,14 @@ static u32 join(const struct command *make, const struct text *to, u8 *p)
 }
 
 /*
- * A command that makes a file is there. Return: bytes that are done, of which *@out stay,
- * or 0 if what follows has to be known.
+ * Handle a command that makes a file. Return: bytes handled, which have become *@out bytes, or 0 if
+ * the next command must be there first.
  */
 static size_t made(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
 	size_t size = COMMAND_HEAD + get_u32(p), next = COMMAND_HEAD;
 	struct command make, move;
-	int is_rename = 1;	/* what follows, or it may be one */
+	int is_rename = 1;	/* the next command is one, or not there yet */
 
 	*out = size;
 	if (n >= size + COMMAND_HEAD) {
@@ -407,7 +407,7 @@ static size_t made(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 	return size;
 }
 
-/* Bytes of a command that have to be there before it can be looked at. */
+/* Return: how many bytes of a command must be there before it is handled. */
 static u64 needed(u16 command, u64 size)
 {
 	if (command == C_SET_XATTR || command == C_REMOVE_XATTR)
@@ -418,7 +418,7 @@ static u64 needed(u16 command, u64 size)
 	return COMMAND_HEAD;
 }
 
-/* Bytes of a command that go as they are. */
+/* Pass bytes of a command on unchanged. Return: how many. */
 static size_t pass(struct fold *fold, size_t n, size_t *out)
 {
 	*out = min_u64(n, fold->left);
@@ -428,7 +428,7 @@ static size_t pass(struct fold *fold, size_t n, size_t *out)
 	return *out;
 }
 
-/* A command comes next. Return: as step(). */
+/* Handle the next command. Return: as step(). */
 static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
 	u16 command;
@@ -463,7 +463,7 @@ static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *o
 	return pass(fold, n, out);
 }
 
-/* The next bytes. Return: how many are done, of which *@out stay; 0: more has to be there. */
+/* Handle the next bytes. Return: how many, which have become *@out bytes; 0: more are needed. */
 static size_t step(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
 	switch (fold->state) {

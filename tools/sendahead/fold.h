@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Files made under their name: of "make o257-7-0" and, as the next command, "rename
- * o257-7-0 to where it belongs" becomes one command.
+ * Folds two commands of a stream into one. Send makes a file under a temporary name ("mkfile
+ * o257-7-0") and renames it with the next command. The one command makes it under its final name.
  */
 #ifndef SENDAHEAD_FOLD_H
 #define SENDAHEAD_FOLD_H
@@ -10,56 +10,57 @@
 
 #include "util.h"
 
-/* Bytes that may be held back until more of the stream is there, less than this. */
+/* Fewer bytes than these are held back until more of the stream is there. */
 #define FOLD_HELD 20480
 
-/* What comes next. */
+/* What the next byte of the stream belongs to. */
 enum fold_state {
-	FOLD_AT_HEAD,		/* the head of a stream */
-	FOLD_AT_COMMAND,	/* a command */
-	FOLD_WITHIN,		/* bytes of a command that go as they are */
-	FOLD_UNKNOWN,		/* what is not understood: all of it goes as it is */
+	FOLD_AT_HEAD,		/* a stream header */
+	FOLD_AT_COMMAND,	/* a new command */
+	FOLD_WITHIN,		/* a command that is not changed */
+	FOLD_UNKNOWN,		/* something that cannot be parsed: nothing more is changed */
 };
 
 struct fold {
-	int unchanged;		/* nothing is to be changed */
+	int unchanged;		/* set by the caller: fold nothing */
 	enum fold_state state;
-	u64 left;		/* bytes of a command that go as they are */
-	int within;		/* a subvolume has begun, and not ended */
-	int at_end;		/* the next command ends it, and waits */
-	int is_last_command;	/* of a stream: its head comes next */
-	void *fresh;		/* directories, by their paths, as tsearch() has them */
+	u64 left;		/* bytes of the command still to be passed on unchanged */
+	int within;		/* a subvolume has begun and not ended */
+	int at_end;		/* stopped in front of the command that ends it */
+	int is_last_command;	/* the command ends a stream: a header follows */
+	void *fresh;		/* paths of fresh directories, a tree of tsearch() */
 	size_t nr_fresh;
-	int is_new;		/* of what is at the top everything is known */
-	u8 *taken;		/* names, as bits */
+	int is_new;		/* the subvolume began empty: its top directory is fresh */
+	u8 *taken;		/* bits of paths and names that may exist, by their hashes */
 	size_t nr_taken;
-	char last[PATH_MAX];	/* what was made last, where it is now */
+	char last[PATH_MAX];	/* the present path of the file that was made last */
 	u32 nr_last;
-	u16 last_made;		/* by this command */
-	u64 changed;		/* commands saved */
-	u32 begun;		/* subvolumes */
-	char name[256];		/* of the last one */
-	int snapshot;		/* the last one is based on that with this UUID, zeros: not known */
-	u8 parent[16];
+	u16 last_made;		/* the command that made it */
+	u64 changed;		/* commands saved so far */
+	u32 begun;		/* number of subvolumes that have begun */
+	/* the last one of them */
+	char name[256];
+	int snapshot;		/* it is based on @parent */
+	u8 parent[16];		/* a UUID; zeros: not known */
 };
 
 /**
- * fold_run() - change what can be, in the next bytes of a stream
- * @fold: begins as zeros
- * @p: the bytes, those held back the last time first; changed in place
- * @n: how many, updated: there can only become fewer
- * @hold: whether to wait for the command that may follow
+ * fold_run() - fold the commands in the next bytes of a stream
+ * @fold: zeros at first
+ * @p: the bytes, beginning with those held back by the last call; changed in place
+ * @n: number of bytes, updated: it can only become smaller
+ * @hold: whether to hold a command back until the next one is there
  *
- * A file made under its final name inherits from the directory there what one renamed to
- * it does not: an access list, properties of btrfs. And a rename replaces what has the name.
- * So it is only done at the top of a new subvolume, or in a directory that the stream has made
- * there or in another such one, and given none of these; and for a name that is not taken. Such
- * a directory stays what it is until something is renamed or removed that may be a directory: all
- * of them are forgotten then.
+ * A file that is made under its final name inherits from its directory a default access list and
+ * the properties of btrfs; one that is renamed to it does not. And a rename replaces an existing
+ * file. So commands are folded only where the directory is fresh and the name is not taken. A
+ * directory is fresh if it is the top directory of a new subvolume, or if the stream has made it in
+ * a fresh directory and given it nothing to inherit. When something is renamed or removed that may
+ * be a directory, all fresh directories are forgotten.
  *
- * In front of the command that ends a subvolume it stops, with @at_end; called again, it goes on.
+ * Stops in front of the command that ends a subvolume, with @at_end set; the next call goes on.
  *
- * Return: bytes of them that are to be passed on, the others are held back
+ * Return: how many of the @n bytes to pass on; the others are held back
  */
 size_t fold_run(struct fold *fold, u8 *p, size_t *n, int hold);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sendahead - btrfs send and receive, with what they are going to need read ahead of them.
+ * sendahead - btrfs send and receive, while another process reads what they will need.
  *
- * Three processes: this one hands the stream through and ends as btrfs ends; btrfs; and
- * one that reads ahead, which may fail, or be killed, at any time.
+ * There are three processes: this one, which hands the stream on and ends with the status of btrfs;
+ * btrfs; and the reader, which reads ahead. The reader may fail or be killed at any time.
  */
 #include <fcntl.h>
 #include <libgen.h>
@@ -29,18 +29,18 @@
 #include "receive.h"
 #include "report.h"
 
-/* Of linux/ioprio.h, which Debian 11 does not have. */
+/* From linux/ioprio.h, which Debian 11 does not have. */
 #define IOPRIO_PROCESS 1
 #define IOPRIO_IDLE (3 << 13)
 
-#define KILL_NS 1000000000ULL		/* that the reader has to end by itself */
-#define LEFT_NS 100000000ULL		/* then it is killed, and so much later left behind */
+#define KILL_NS 1000000000ULL		/* the reader is killed if it has not ended by then, */
+#define LEFT_NS 100000000ULL		/* and no longer waited for after so much more */
 
 static struct shared *shared;
 static struct options options;
 static struct queue *queue;	/* of a receive */
 static pid_t reader = -1, shower = -1;
-static int showing;		/* it shows the progress */
+static int showing;		/* this is the process that shows the progress */
 
 static void tell(const char *why)
 {
@@ -67,7 +67,7 @@ void give_up(const char *format, ...)
 	_exit(0);
 }
 
-/* May we look at the trees of a file system? */
+/* May this process search the trees of a file system? */
 static int may_search(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -76,7 +76,7 @@ static int may_search(void)
 	return !syscall(SYS_capget, &head, caps) && caps[0].effective >> CAP_SYS_ADMIN & 1;
 }
 
-/* If memory is short, this process is to go, and not the send. */
+/* If memory runs out, the kernel shall kill this process and not the send. */
 static void be_first_to_go(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -85,14 +85,14 @@ static void be_first_to_go(void)
 	close(fd);
 }
 
-/* Whoever else wants the disk or the processor comes first. */
+/* Let all others use the disk and the processor first. */
 static void be_nice(void)
 {
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, IOPRIO_IDLE);
 }
 
-/* Begin another process, under a name, that ends with this one. Return: as fork(). */
+/* Fork a process with this name, which is killed when this one ends. Return: as fork(). */
 static pid_t begin(const char *name)
 {
 	pid_t pid = child_fork(SIGKILL);
@@ -101,13 +101,13 @@ static pid_t begin(const char *name)
 	if (pid)
 		return pid;
 	prctl(PR_SET_NAME, name);
-	/* who reads the stream is to see its end */
+	/* close the stream: its reader must see the end as soon as btrfs has ended */
 	null = open("/dev/null", O_RDWR);
 	if (null < 0)
 		_exit(0);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	/* before Linux 5.9 one by one: btrfs waits until nobody can write its stream */
+	/* close all other ends of pipes as well; before Linux 5.9 one by one */
 	if (syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0))
 		for (fd = STDERR_FILENO + 1; fd < 1024; fd++)
 			close(fd);
@@ -153,13 +153,13 @@ static void start_both(void)
 	start_progress();
 }
 
-/* Kill a process that is still there after so many nanoseconds. Return: how it has ended. */
+/* Wait for a process to end, and kill it after so many nanoseconds. Return: its status. */
 static int end(pid_t pid, u64 patience)
 {
 	u64 begun = now_ns(), waited;
 	int status = 0;
 
-	/* one that waits for a disk for good is left to itself */
+	/* a process that hangs in a read of the disk cannot be killed: do not wait for it */
 	while (!waitpid(pid, &status, WNOHANG) &&
 	       (waited = now_ns() - begun) < patience + LEFT_NS) {
 		if (waited >= patience)
@@ -177,7 +177,7 @@ static void end_progress(void)
 		fputs("\r\033[K", stderr);
 }
 
-/* Its last task is to drop what the send has not come to; that takes no time. */
+/* It drops the file data that it has read, which takes little time, and ends. */
 static void end_reader(void)
 {
 	char *why = shared->stats.why;
@@ -190,7 +190,7 @@ static void end_reader(void)
 		snprintf(why, sizeof(shared->stats.why), "ended by signal %d", WTERMSIG(status));
 }
 
-/* End as btrfs has ended. */
+/* End with the status of btrfs: return an exit status, or die by the same signal. */
 static int end_as(int status)
 {
 	struct rlimit none = { 0 };
@@ -203,14 +203,14 @@ static int end_as(int status)
 	return 128 + WTERMSIG(status);
 }
 
-/* Why btrfs is to have nobody beside it, or NULL. */
+/* Return: why btrfs has to run alone, or NULL. */
 static const char *why_alone(void)
 {
 	struct stat own, children;
 
 	if (child_is_inside())
 		return "the program that has called btrfs does";
-	/* the first process there takes all others with it, and waits for us to see them end */
+	/* our first child would be init of that namespace, and its end would kill the others */
 	if (!stat("/proc/self/ns/pid", &own) &&
 	    (stat("/proc/self/ns/pid_for_children", &children) || own.st_ino != children.st_ino))
 		return "processes are started in another namespace";
@@ -221,7 +221,7 @@ static const char *why_alone(void)
 	return NULL;
 }
 
-/* Why nothing is read ahead of a send, or NULL. */
+/* Return: why nothing is read ahead of a send, or NULL. */
 static const char *why_not(void)
 {
 	const char *why = why_alone();
@@ -278,7 +278,7 @@ static int receive(void)
 	return end_as(status);
 }
 
-/* Without a send: say what it would need, or how long it takes, or read that. */
+/* The commands that read ahead of no send: estimate, compare and warm. */
 static int alone(const char *command)
 {
 	shared->alone = 1;
@@ -346,7 +346,7 @@ static int usage(void)
 	      "  of the others: 0 done, 1 failed, 2 usage.\n", stdout) < 0;
 }
 
-/* As btrfs: how many global options stand before the command. The others are not for us. */
+/* Return: how many of btrfs' options -q and -v stand before its command. */
 static int global_options(int argc, char **argv)
 {
 	int n = 1;
@@ -358,7 +358,7 @@ static int global_options(int argc, char **argv)
 	return n - 1;
 }
 
-/* Called as btrfs-subvolume-list or the like, as btrbk does: become btrfs with these words. */
+/* Called as btrfs-subvolume-list or the like, as by btrbk: execute btrfs subvolume list. */
 static void become_btrfs(char *name, int argc, char **argv)
 {
 	char **command = calloc(strlen(name) + argc + 1, sizeof(*command));

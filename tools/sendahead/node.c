@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nodes of btrfs trees as they lie on the disk. Nothing there is trusted.
+ * Parses nodes of btrfs trees as they are on the disk. Their content is not trusted.
  */
 #include <stdlib.h>
 #include <linux/btrfs_tree.h>
 
 #include "node.h"
 
-/* Of struct btrfs_key_ptr, which old headers do not have. */
+/* Size of struct btrfs_key_ptr, which old headers do not have. */
 #define POINTER_SIZE 33
-/* Of struct btrfs_item, as well. */
+/* Size of struct btrfs_item, likewise. */
 #define ITEM_SIZE 25
 
 static u32 crc_table[256];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Nodes of btrfs trees as they lie on the disk.
+ * Parses nodes of btrfs trees as they are on the disk.
  */
 #ifndef SENDAHEAD_NODE_H
 #define SENDAHEAD_NODE_H
 
 #include "tree-search.h"
 
-/* Of struct btrfs_header, which old headers do not have. */
+/* Offsets in struct btrfs_header, and its size; old headers do not have it. */
 #define HEADER_FSID 32
 #define HEADER_BYTENR 48
 #define HEADER_GENERATION 80
@@ -15,10 +15,10 @@
 #define HEADER_LEVEL 100
 #define HEADER_SIZE 101
 
-/* Levels that a tree can have. */
+/* A tree has at most so many levels. */
 #define MAX_LEVEL 8
 
-/* A pointer to a block of a tree: what the block must be. */
+/* A pointer to a block of a tree. */
 struct pointer {
 	struct key key;
 	u64 bytenr;
@@ -38,23 +38,23 @@ struct node {
 };
 
 /**
- * node_parse() - the pointers of a node
+ * node_parse() - parse a node
  * @block: the node as it was read
- * @size: bytes of it
- * @fsid: of the file system's metadata
- * @has_crc: the checksum is CRC-32C
- * @want: what the pointer to it says; the key is not looked at
+ * @size: its size in bytes
+ * @fsid: UUID in the headers of the file system's metadata
+ * @has_crc: whether its checksums are CRC-32C
+ * @want: the pointer to it; the key is not compared
  *
- * Checksums of another kind are not looked at: the head says which node it is, of which
- * generation, and if it is damaged behind that, what is read ahead is of no use. Keys ascend, children lie on multiples of 4 KiB and are
- * not younger than the node.
+ * Checksums of another kind are not verified: the header tells which node it is and of which
+ * generation, and if the pointers are damaged, only the read-ahead is wrong. It is checked that
+ * keys ascend, that addresses are multiples of 4 KiB, and that no child is newer than the node.
  *
- * Return: the node, to be freed, or NULL if it is not what was wanted
+ * Return: the node, to be freed, or NULL if it is not the wanted one or invalid
  */
 struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, int has_crc,
 			const struct pointer *want);
 
-/* Item @i of a leaf of @size bytes as it was read. Return: whether there is one. */
+/* Set @item to item @i of a leaf of @size bytes. Return: whether there is one. */
 int leaf_item(const u8 *block, u32 size, u32 i, struct item *item);
 
 /* The checksum of @len bytes at @data, going on from @crc. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The command line: that of btrfs send or receive, and a few options of our own, which are
- * taken out of it.
+ * The command line: that of btrfs send or receive, with a few options of ours, which btrfs does not
+ * get.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static const struct option receive_options[] = {
 	{ }
 };
 
-/* End: an option of ours takes another value. */
+/* Print that an option takes another kind of value, and end. */
 static void wrong(const char *option, const char *value, const char *what)
 {
 	fprintf(stderr, "sendahead: %s takes %s, not '%s'\n", option, what, value);
@@ -168,7 +168,7 @@ static void take(struct options *options, int option, char *value)
 		options->to_end = 1;
 		break;
 	case 'E':
-		/* so many commands may fail: they are to be as many as without us */
+		/* btrfs counts failed commands: folding would change their number */
 		options->unchanged |= strcmp(value, "1") != 0;
 		break;
 	case DUMP:
@@ -182,8 +182,8 @@ static void take(struct options *options, int option, char *value)
 }
 
 /*
- * A word of options without -f, which is the last one in it. Return: how many of @words
- * are left.
+ * Set @words[0] to the options in a word such as -vf that precede its -f. Return: the number of
+ * words set: 0 if there are none.
  */
 static int without_file(const char *word, char **words)
 {
@@ -222,7 +222,7 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	options->command[n] = options->piped[n] = receive ? "receive" : "send";
 	piped = ++n;
 	opterr = ours;
-	/* '-': in the order they stand in */
+	/* '-': getopt_long() returns other words as well, in their order */
 	while ((option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q",
 				     receive ? receive_options : send_options, NULL)) != -1) {
 		if (send && option >= DISK && option <= DROP_CACHES)

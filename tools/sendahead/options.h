@@ -8,10 +8,10 @@
 #include "util.h"
 
 struct options {
-	/* what btrfs is called with, ending in NULL */
+	/* the arguments for btrfs, ending with NULL */
 	char **command;
 	size_t nr_words;
-	char **globals;		/* those of its options that stand before "send" or "receive" */
+	char **globals;		/* btrfs' options in front of "send" or "receive" */
 	int nr_globals;
 	/* of btrfs send */
 	char **subvolumes;
@@ -21,12 +21,12 @@ struct options {
 	size_t nr_clones;
 	const char *file;
 	int no_data, compressed_data, quiet;
-	int verbose;		/* so many times */
+	int verbose;		/* how often -v was given */
 	/* of btrfs receive */
 	char **piped;		/* the command without -f */
 	const char *directory;
-	int to_end;		/* what follows the end of the stream is not read */
-	int direct;		/* btrfs alone has to do with its stream */
+	int to_end;		/* -e: stop reading at the end of the stream */
+	int direct;		/* btrfs reads or writes its stream itself */
 	/* ours */
 	u64 window;		/* bytes, 0: automatic */
 	u32 threads;		/* 0: automatic */
@@ -35,21 +35,21 @@ struct options {
 	int json;
 	const char *json_file;
 	u64 buffer;		/* of receive: bytes, 0: automatic */
-	int unchanged;		/* of receive: no command of the stream is */
+	int unchanged;		/* of receive: fold no commands */
 	int no_ahead, no_sync;
 	u32 samples;		/* of compare */
-	int drop_caches;	/* of compare: it may */
+	int drop_caches;	/* of compare: allowed to */
 };
 
 /**
- * options_parse() - take the command line apart
- * @options: zeros, but for global options; filled
+ * options_parse() - parse the command line
+ * @options: zeros, but for globals and nr_globals; filled
  * @command: "send", "receive", "estimate", "compare" or "warm"
- * @argc: how many arguments it has, with one in front of them
- * @argv: them; kept
+ * @argc: number of arguments, including the command's own name
+ * @argv: the arguments; not copied
  *
- * Ends the program after a message where options of ours are wrong. What is wrong with options
- * of btrfs it says itself.
+ * Prints a message and ends the program if options of ours are wrong. Wrong options of btrfs are
+ * left to btrfs.
  */
 void options_parse(struct options *options, const char *command, int argc, char **argv);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How far the send is, on a terminal: a process of its own, which counts the leaves that
- * there are, and sees from the data in the stream how many of them it has passed.
+ * Shows on a terminal how far the send is. A process of its own estimates the number of leaves, and
+ * tells from the amount of file data in the stream how many of them the send has passed.
  */
 #include <dirent.h>
 #include <math.h>
@@ -13,12 +13,12 @@
 #include "room.h"
 #include "progress.h"
 
-/* Up to the end of a window of the process that reads ahead. */
+/* Leaves, and bytes of data in the stream, up to the end of a window of the reader. */
 struct mark {
 	u64 leaves, bytes;
 };
 
-/* How many leaves the send has passed, which is in the last window or that before it. */
+/* Return: how many leaves the send has passed; it is in the window @mark or the one before. */
 static double passed(const struct mark *mark, u64 data)
 {
 	if (data < mark[0].bytes)
@@ -29,7 +29,7 @@ static double passed(const struct mark *mark, u64 data)
 		(mark[1].leaves - mark[0].leaves) / (mark[1].bytes - mark[0].bytes);
 }
 
-/* Does another part of the pipeline show progress there? Two lines would overwrite each other. */
+/* Does another program of the pipeline show its progress? The two would overwrite each other. */
 static int others_show(void)
 {
 	DIR *processes = opendir("/proc");
@@ -61,7 +61,7 @@ int progress_is_in_background(void)
 static void show(struct shared *shared, const struct mark *mark, double share, int all, u64 seconds)
 {
 	u64 bytes = shared->stream_bytes, data = shared->data;
-	/* once it is known how much data there is, that tells the time */
+	/* once the amount of data is known, it gives a better estimate of the time */
 	double done = all && mark[2].bytes ? (double)data / mark[2].bytes : share;
 
 	fprintf(stderr, "\r%.1f MB, %.1f MB/s", bytes / 1e6, bytes / 1e6 / seconds);
@@ -83,7 +83,7 @@ void progress(const struct options *options, struct shared *shared)
 		struct mark now = { shared->stats.planned_leaves, shared->stats.planned_bytes };
 
 		sleep(1);
-		/* a short send needs no progress; with several, the end is not in sight */
+		/* not for short sends, and not for several subvolumes, whose end is not known */
 		if (seconds == 2 && options->nr_subvolumes == 1)
 			leaves = estimate_leaves(options);
 		if (now.leaves != mark[2].leaves) {
@@ -93,7 +93,7 @@ void progress(const struct options *options, struct shared *shared)
 		}
 		if (leaves > 0 && (all || now.leaves > leaves))
 			leaves = now.leaves;
-		/* the leaves are an estimate until then */
+		/* the estimate may be corrected: never go back */
 		if (leaves > 0)
 			share = fmax(share, passed(mark + 1, shared->data) / leaves);
 		if (seconds > 1 && shared->stream_bytes && !progress_is_in_background() &&

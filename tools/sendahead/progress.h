@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How far the send is, on a terminal.
+ * Shows on a terminal how far the send is.
  */
 #ifndef SENDAHEAD_PROGRESS_H
 #define SENDAHEAD_PROGRESS_H
@@ -8,10 +8,10 @@
 #include "options.h"
 #include "shared.h"
 
-/* Show it on standard error, until this process is killed. */
+/* Show the progress on standard error until this process is killed. */
 void progress(const struct options *options, struct shared *shared) __attribute__((noreturn));
 
-/* Is this a job in the background of the terminal on standard error? */
+/* Return: whether this is a background job of the terminal on standard error. */
 int progress_is_in_background(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A part of a stream, in chunks: while the reader keeps up, the same few are used again
- * and again, and stay in the processor's cache.
+ * The buffer of a receive, in chunks. While btrfs keeps up, the same few chunks are used again and
+ * again and stay in the processor's cache.
  */
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define LEAST 4096			/* of room that is worth a read */
+#define LEAST 4096			/* with less room, a new chunk is begun */
 
 static void *map(size_t size)
 {
@@ -35,7 +35,7 @@ struct queue *queue_init(u64 bytes)
 	queue->memory = map((size_t)queue->chunks * QUEUE_CHUNK);
 	if (!queue->memory)
 		return NULL;
-	/* the first piece has the first one */
+	/* the first piece has chunk 0 */
 	queue->last = 1;
 	for (i = 1; i < queue->chunks; i++)
 		queue->free[queue->nr_free++] = queue->chunks - i;
@@ -63,7 +63,7 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 	if (*room >= held + LEAST)
 		return from;
 	if (empty) {
-		/* the last chunk begins again */
+		/* all was taken: begin the last chunk again */
 		queue->kept = queue->end;
 	} else if (queue->nr_free > queue->nr_bare ||
 		   (queue->nr_free && queue->chunks - queue->nr_bare < queue->most)) {
@@ -72,7 +72,7 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 		queue->nr_bare = min_u64(queue->nr_bare, queue->nr_free);
 		if (queue->peak < queue->chunks - queue->nr_free)
 			queue->peak = queue->chunks - queue->nr_free;
-		/* all of its pages at once; before Linux 5.14 as each is written to */
+		/* allocate all pages at once; before Linux 5.14 each page faults */
 		madvise(memory_of(queue, piece), QUEUE_CHUNK, MADV_POPULATE_WRITE);
 	} else {
 		return NULL;
@@ -132,7 +132,7 @@ void queue_take(struct queue *queue, size_t n)
 	}
 }
 
-/* Bytes from a place on that lie together. */
+/* Copy contiguous bytes from offset @at on. Return: how many. */
 static size_t look(const struct queue *queue, u64 at, u8 *to, size_t n)
 {
 	u32 number, last = queue->last;
@@ -159,7 +159,7 @@ long queue_look(const struct queue *queue, u64 at, u8 *to, size_t n)
 		return 0;
 	while (found < n && (part = look(queue, at + found, to + found, n - found)))
 		found += part;
-	/* what was there all the time is right */
+	/* the copy is right if the memory was not used again meanwhile */
 	atomic_thread_fence(memory_order_seq_cst);
 	return found && queue->kept <= at ? (long)found : -1;
 }

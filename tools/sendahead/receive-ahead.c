@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The process that reads ahead of btrfs receive. An incremental stream begins with a
- * snapshot of what was received before, and has all its blocks: what the commands to come
- * will touch is read there. A few paths are looked up; where they are so many that they touch
- * a good part of the leaves, all of these are read, if a disk has heads, in their order. So they
- * are while nothing comes: the disk has nothing else to do for the receive then. Of what is in
- * memory only a sample is looked at.
+ * The process that reads ahead of btrfs receive. The subvolume of an incremental stream begins as a
+ * snapshot of a parent that was received before, and shares all blocks with it. So the blocks that
+ * the next commands will change can be read from the parent.
+ *
+ * The paths of the commands are looked up in the parent. On a disk with heads, where they touch a
+ * good part of its leaves, all leaves are read instead, in disk order. The same is done while the
+ * stream pauses, as the disk is idle then. Where a sample of look-ups finds everything in memory,
+ * the others are left out.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -23,45 +25,43 @@
 #include "threads.h"
 #include "writeback.h"
 
-#define THREADS 32			/* a disk with heads takes its pick of so many */
+#define THREADS 32			/* so many requests let the disk choose a good order */
 #define WINDOW 4096			/* paths looked up at once */
-#define FEW 64				/* paths, for which nobody counts leaves */
-#define DENSE 16			/* all leaves are read if one of so many is touched */
-#define SHARE 4				/* of the memory that can be had */
-#define LIMIT (1ULL << 30)		/* bytes of leaves, at most */
-#define PAUSE_NS 10000000		/* between two looks at what has come */
-#define PAUSES 2			/* after which nothing seems to come */
-
-#define LEFT 100			/* pauses, after which nothing seems to be received */
-
-#define SHORT 512			/* bytes of a command that begins a subvolume are less */
+#define FEW 64				/* with fewer paths the leaves are not counted */
+#define DENSE 16			/* all leaves are read if one of 16 or more is touched */
+#define SHARE 4				/* leaves may use 1/4 of the free memory */
+#define LIMIT (1ULL << 30)		/* and so many bytes */
+#define PAUSE_NS 10000000		/* between two looks at the stream */
+#define PAUSES 2			/* then the stream counts as paused */
+#define LEFT 100			/* then btrfs counts as stopped */
+#define SHORT 512			/* a command that begins a subvolume is shorter */
 
 struct receive_ahead {
 	const struct queue *queue;
 	struct shared *shared;
 	int fd;				/* of the directory */
-	u64 at;				/* in the stream */
-	u8 copy[65536];			/* of the bytes from there on, for a while */
+	u64 at;				/* offset in the stream: the next command */
+	u8 copy[65536];			/* a copy of part of the stream */
 	u64 copied_at;
 	size_t copied;
 	struct disk disk;
 	size_t most;			/* leaves */
-	/* of the subvolume that it is at */
+	/* the subvolume that @at is in */
 	u32 begun;			/* its number in the stream, from 1 */
-	int parent;			/* a file of what it is based on, or -1 */
-	u64 tree;			/* its number */
-	u64 leaves;			/* it has, 0: not known */
-	u64 touched;			/* paths so far */
-	int spaces;			/* leaves that tell of space are wanted, or read */
-	int meanwhile;			/* leaves are read while nothing comes */
-	int swept;			/* no need to look anything up */
-	int writes;			/* files are written while it arrives */
-	char file[2 * PATH_MAX];	/* that one, from the directory on: first the subvolume's */
-	size_t name;			/* bytes of that */
-	char last[PATH_MAX];		/* the path before, or that of a file just made */
-	char *paths[WINDOW + 1];	/* of the window: a command has up to two */
+	int parent;			/* the top directory of its parent, opened, or -1 */
+	u64 tree;			/* the parent's tree */
+	u64 leaves;			/* of that tree; 0: not counted, NONE: too many */
+	u64 touched;			/* number of paths so far */
+	int spaces;			/* want_spaces() was called */
+	int meanwhile;			/* leaves are being read while the stream pauses */
+	int swept;			/* all leaves were read: paths need no look-up */
+	int writes;			/* writeback is begun while the stream arrives */
+	char file[2 * PATH_MAX];	/* a file below the directory: subvolume, slash, path */
+	size_t name;			/* length of the subvolume's name in it */
+	char last[PATH_MAX];		/* the path taken last */
+	char *paths[WINDOW + 1];	/* to be looked up; a command has up to two */
 	size_t nr_paths;
-	struct sampling looked_up;	/* paths */
+	struct sampling looked_up;
 	struct sweep sweep;		/* leaves to be read */
 };
 
@@ -73,8 +73,8 @@ static int has_come(void *arg)
 }
 
 /*
- * Want the leaves of a tree, if it has no more than @most and nothing makes us stop. Return:
- * how many it has.
+ * Add the leaves of a tree to those to be read, unless it has more than @most, or we are to stop.
+ * Return: how many it has, 0 if not known.
  */
 static u64 want_tree(struct receive_ahead *ahead, u64 tree, u64 most)
 {
@@ -88,7 +88,7 @@ static u64 want_tree(struct receive_ahead *ahead, u64 tree, u64 most)
 		return 0;
 	walk_init(&walk, &ahead->disk, &root, THREADS);
 	walk.ahead = min_u64(WALK_AHEAD, 1 + most / 64);
-	/* of a tree that is written meanwhile, some nodes may be gone */
+	/* the tree may change meanwhile: a node that is gone ends the walk */
 	while (n <= most && !shared_over() && walk_next_leaf(&walk, NULL, &leaf) > 0) {
 		if (ahead->sweep.stop && has_come(ahead)) {
 			n = 0;
@@ -104,7 +104,7 @@ static u64 want_tree(struct receive_ahead *ahead, u64 tree, u64 most)
 	return n;
 }
 
-/* Open the disk, once. Return: whether heads pass what lies between, and may as well read it. */
+/* Open the disks at the first call. Return: whether one has heads. */
 static int has_heads(struct receive_ahead *ahead)
 {
 	if (!ahead->disk.nodesize) {
@@ -115,7 +115,7 @@ static int has_heads(struct receive_ahead *ahead)
 	return ahead->disk.has_heads;
 }
 
-/* Want the tree of the parent, unless it is too large or cannot be read. */
+/* Add the leaves of the parent, unless they are too many or cannot be read. */
 static void want_parent(struct receive_ahead *ahead)
 {
 	ahead->leaves = want_tree(ahead, ahead->tree, ahead->most);
@@ -124,8 +124,8 @@ static void want_parent(struct receive_ahead *ahead)
 }
 
 /*
- * The trees that tell of space: whoever changes a leaf that two snapshots share looks there
- * for all that it refers to.
+ * Add the leaves of the trees that account for space: when btrfs copies a leaf that two snapshots
+ * share, it updates the references of all that the leaf points to.
  */
 static void want_spaces(struct receive_ahead *ahead)
 {
@@ -143,8 +143,8 @@ static void want_spaces(struct receive_ahead *ahead)
 }
 
 /*
- * While nothing comes, and the receive has taken all that came. Return: whether it ended
- * because something came.
+ * While the stream pauses and btrfs has taken all of it: read all leaves. Return: whether new bytes
+ * have ended that.
  */
 static int read_meanwhile(struct receive_ahead *ahead)
 {
@@ -170,7 +170,7 @@ static void look_up(size_t i, void *arg)
 	if (!ahead->paths[i])
 		return;
 	throttle_enter(i + 1, 1);
-	/* where it is to be made, nothing is found: so it is known where */
+	/* also for a file that does not exist yet: btrfs looks at the same leaf to make it */
 	fd = look_up_beneath(ahead->parent, ahead->paths[i]);
 	throttle_leave();
 	close(fd);
@@ -179,7 +179,7 @@ static void look_up(size_t i, void *arg)
 	ahead->shared->stats.paths++;
 }
 
-/* All paths of the window, or everything. */
+/* Look up all paths of the window, or read all leaves if these are many. */
 static void look_up_all(struct receive_ahead *ahead)
 {
 	int many = ahead->touched >= FEW && has_heads(ahead);
@@ -205,7 +205,7 @@ static void look_up_all(struct receive_ahead *ahead)
 	ahead->nr_paths = 0;
 }
 
-/* The first subvolume that the tree of UUIDs has under this one, or 0. */
+/* Return: the tree of the first subvolume that the UUID tree has for this UUID and type, or 0. */
 static u64 tree_of(int fd, const u8 *uuid, u8 type)
 {
 	struct key key = { get_u64(uuid), type, get_u64(uuid + 8) };
@@ -220,7 +220,7 @@ static u64 tree_of(int fd, const u8 *uuid, u8 type)
 	return tree;
 }
 
-/* As btrfs does: what was received as that, or is it itself. */
+/* Find the parent as btrfs receive does: by received UUID, then by UUID. */
 static void find_parent(struct receive_ahead *ahead, const u8 *uuid)
 {
 	ahead->tree = tree_of(ahead->fd, uuid, BTRFS_UUID_KEY_RECEIVED_SUBVOL);
@@ -232,7 +232,7 @@ static void find_parent(struct receive_ahead *ahead, const u8 *uuid)
 						O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
-/* The value of an attribute, of which @n bytes are there, in the first @size bytes of a command. */
+/* Return: the value of an attribute in the first @size bytes of a command; @n: its length. */
 static const u8 *attribute(const u8 *p, size_t size, u16 type, size_t *n)
 {
 	size_t at = COMMAND_HEAD;
@@ -249,7 +249,7 @@ static const u8 *attribute(const u8 *p, size_t size, u16 type, size_t *n)
 	return NULL;
 }
 
-/* Number @begun in the stream, based on that with the UUID, or on nothing. */
+/* The subvolume with number @begun in the stream begins; @parent: UUID of its parent, or NULL. */
 static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const u8 *parent)
 {
 	if (ahead->parent >= 0)
@@ -264,7 +264,7 @@ static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const u8 *p
 		find_parent(ahead, parent);
 }
 
-/* A path that a command is about. */
+/* Note the path in an attribute of a command. */
 static void take_path(struct receive_ahead *ahead, const u8 *p, size_t size, u16 type)
 {
 	size_t n;
@@ -273,7 +273,7 @@ static void take_path(struct receive_ahead *ahead, const u8 *p, size_t size, u16
 
 	if (!path || !n || n >= PATH_MAX || *path == '/' || memchr(path, 0, n))
 		return;
-	/* what is done to one file stands together */
+	/* the commands for one file follow each other: note its path once */
 	if (!strncmp(ahead->last, (const char *)path, n) && !ahead->last[n])
 		return;
 	memcpy(ahead->last, path, n);
@@ -285,7 +285,7 @@ static void take_path(struct receive_ahead *ahead, const u8 *p, size_t size, u16
 	ahead->touched++;
 }
 
-/* The receive has overtaken: go on with what it has not taken. */
+/* btrfs has read more than this process: go on with the first command that it has not. */
 static void overtaken(struct receive_ahead *ahead)
 {
 	const struct queue *queue = ahead->queue;
@@ -305,13 +305,13 @@ static void overtaken(struct receive_ahead *ahead)
 	}
 }
 
-/* The next bytes of the stream, @n of them or what there is. Return: how many are there. */
+/* Point @p to the next bytes of the stream. Return: how many of @n are there. */
 static size_t peek(struct receive_ahead *ahead, const u8 **p, size_t n)
 {
 	long more;
 	u64 done;
 
-	/* what is on the way may not be received yet, what was before that is */
+	/* so many bytes that were given to btrfs may not have been read by it */
 	if (ahead->at + RECEIVE_ON_WAY < ahead->queue->begin)
 		overtaken(ahead);
 	done = ahead->at - ahead->copied_at;
@@ -330,7 +330,7 @@ static size_t peek(struct receive_ahead *ahead, const u8 **p, size_t n)
 	return min_u64(n, ahead->copied - done);
 }
 
-/* A file that a command writes to. */
+/* Note the file that a command writes to, for writeback. */
 static void take_written(struct receive_ahead *ahead, const u8 *p, size_t n, u64 size)
 {
 	size_t length;
@@ -344,7 +344,7 @@ static void take_written(struct receive_ahead *ahead, const u8 *p, size_t n, u64
 	writeback_add(ahead->file, ahead->at, size);
 }
 
-/* The next command in the stream. Return: 0 if it is not there yet. */
+/* Handle the next command of the stream. Return: 0 if it is not there yet. */
 static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
@@ -412,7 +412,7 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		int there;
 
 		end = queue->end;
-		/* what is written is looked at for a while, also where nothing comes */
+		/* if the stream pauses, go on for a while: btrfs still reads, and files complete */
 		left = !ahead.writes || !writeback_run(ahead.fd, queue, throttle_reads) ? 0 :
 			begin != queue->begin ? LEFT : left - (left && pauses);
 		begin = queue->begin;
@@ -420,10 +420,10 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		pauses = there || end != before ? 0 : pauses + 1;
 		if (!there || ahead.nr_paths >= WINDOW)
 			look_up_all(&ahead);
-		/* what was begun goes on at once */
+		/* reading that was begun goes on without a pause */
 		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))
 			continue;
-		/* of what is received as fast as it comes, all is to be seen before it is taken */
+		/* with files to write, see each command before btrfs has read it */
 		if (!there && left)
 			shared_wait_news(&queue->end, end, PAUSE_NS);
 		else if (!there && pauses <= PAUSES)

@@ -10,8 +10,8 @@
 #include "queue.h"
 
 /*
- * Read what the commands in @queue are going to need, until the receive is over. What it
- * does it counts in @shared.
+ * Read the blocks that the commands in @queue will need, until the receive is over. @shared takes
+ * the counts.
  */
 void receive_ahead(const struct options *options, const struct queue *queue, struct shared *shared);
 

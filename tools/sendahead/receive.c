@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The real btrfs receive gets its stream from a buffer, which takes what comes while it is
- * at work, and in which files that are renamed as soon as they are made become one command.
- * Before btrfs is told that a subvolume ends, what is received is written to the disk: btrfs does
- * not look whether that can be done before it says that all is received; and it makes two commits
- * then, and for data that is written later much of the trees is written again.
+ * Runs the real btrfs receive and passes it its stream through a buffer, so that whoever writes the
+ * stream need not wait while btrfs is busy. In the buffer, a command that makes a file and the
+ * next one, which renames it, are folded into one (fold.c).
+ *
+ * Before the end command of a subvolume is handed on, what was received is synced. btrfs receive
+ * sets the received UUID without a look at whether the data reached the disk. And its two commits
+ * at the end are cheaper after a sync: data written later would change the trees once more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,17 +28,21 @@
 #include "stream.h"
 
 #define PIPE_SIZE (1 << 20)		/* of the one that is read */
-#define STEP 65536			/* bytes read at once */
-#define BUFFER (256ULL << 20)		/* automatic, at most */
-#define BUFFER_SHARE 4			/* of the memory that can be had */
-#define PATIENCE_NS 100000000		/* that a command waits for the next one */
-#define LOOK_NS 100000			/* between the first two looks at whether all is received, */
-#define LOOKS 1000			/* and so many times that between later ones, at most */
-#define MEMORY_NS 100000000		/* between two looks at how much memory is left */
-/* Where two parts of the kernel give each new file a label by the directory it is made in. */
+#define STEP 65536			/* bytes of one read() */
+#define BUFFER (256ULL << 20)		/* default limit */
+#define BUFFER_SHARE 4			/* the buffer gets 1/4 of the free memory */
+#define PATIENCE_NS 100000000		/* how long a command is held to be folded */
+#define LOOK_NS 100000			/* first pause while btrfs reads the rest; */
+#define LOOKS 1000			/* they become up to so many times as long */
+#define MEMORY_NS 100000000		/* the free memory is looked at so often */
+
+/*
+ * SELinux and Smack label a new file by the directory it is made in: a file must be made where
+ * btrfs makes it, so nothing is folded. Return: whether one of them may be active.
+ */
 static int labels_files(void)
 {
-	FILE *file = fopen("/proc/filesystems", "re");	/* containers do not hide it */
+	FILE *file = fopen("/proc/filesystems", "re");	/* visible in containers too */
 	char name[64];
 	int found = 0;
 
@@ -49,13 +55,13 @@ static int labels_files(void)
 
 struct queue *receive_buffer(const struct options *options)
 {
-	/* what follows the end in standard input is for somebody else */
+	/* with -e, what follows the stream in standard input belongs to another reader */
 	if (options->direct || !options->directory || (options->to_end && !options->file))
 		return NULL;
 	return queue_init(options->buffer ? options->buffer : BUFFER);
 }
 
-/* The stream, in place of btrfs. Return: an open file, or -1: let btrfs say what is wrong. */
+/* Open the stream. Return: a descriptor, or -1: btrfs shall print the error. */
 static int open_stream(const struct options *options)
 {
 	struct stat stat;
@@ -68,10 +74,9 @@ static int open_stream(const struct options *options)
 }
 
 /*
- * The way to btrfs. A pipe has room again, and wakes us, for each page that is taken; a socket,
- * where the kernel has such, once three quarters are. Where the kernel asks who may use which
- * file, a pipe is what btrfs is sure to be allowed. Return: how many bytes are to be written
- * at once, or 0.
+ * Open the connection to btrfs: a socket, as a pipe would wake us for each page that btrfs takes, a
+ * socket only when three quarters are taken. With SELinux or Smack it is a pipe: a policy may
+ * forbid btrfs the socket. Return: how many bytes to write at once, or 0 on failure.
  */
 static size_t open_way(int fds[2])
 {
@@ -80,7 +85,7 @@ static size_t open_way(int fds[2])
 	if (labels_files() || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		return pipe2(fds, O_CLOEXEC) ? 0 : RECEIVE_ON_WAY;
 	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
-	/* it has room for one that was taken as a whole, and is to have it before it is empty */
+	/* small writes: the socket frees a buffer only when all of it was read */
 	return RECEIVE_ON_WAY / 8;
 }
 
@@ -88,20 +93,20 @@ struct pump {
 	struct queue *queue;
 	struct fold fold;
 	int in, out;
-	size_t at_once;		/* bytes written */
-	size_t held;		/* bytes read, and not in the queue yet */
-	int waited;		/* long enough for more */
-	int error;		/* of reading */
+	size_t at_once;		/* bytes of one write() */
+	size_t held;		/* bytes that were read but not yet added to the queue */
+	int waited;		/* PATIENCE_NS have passed: do not wait for the next command */
+	int error;		/* errno of a failed read(), or 0 */
 	const char *target;
-	int directory;		/* that one, or -1: nothing is synced */
-	u64 end;		/* of a subvolume in the stream, not handed on yet, or NONE */
-	char name[256];		/* of the subvolume */
-	u32 looks;		/* at whether it is received */
-	int failed;		/* it could not be written */
-	u64 sized;		/* when the buffer was, or 0: it is not to be */
+	int directory;		/* the target, opened, or -1: nothing is synced */
+	u64 end;		/* where in the stream the next end command begins, or NONE */
+	char name[256];		/* the subvolume that it ends */
+	u32 looks;		/* how often btrfs was found busy since then */
+	int failed;		/* the sync failed */
+	u64 sized;		/* when the buffer was last resized, or 0: its size is fixed */
 };
 
-/* The buffer may have a share of the memory that is left now, with its own. */
+/* Resize the buffer: it may use a share of the memory that is free now, its own included. */
 static void size_buffer(struct pump *pump)
 {
 	struct queue *queue = pump->queue;
@@ -132,7 +137,10 @@ static void add(struct pump *pump, size_t n)
 	shared_tell_news();
 }
 
-/* What was read goes into the queue, but for what is to wait for more, or for the end before. */
+/*
+ * Fold what was read and add it to the queue, up to a second end command. What may be folded with
+ * the next command stays held.
+ */
 static void sort_out(struct pump *pump, u8 *p, int hold)
 {
 	struct fold *fold = &pump->fold;
@@ -154,7 +162,7 @@ static void sort_out(struct pump *pump, u8 *p, int hold)
 		add(pump, pump->held);
 }
 
-/* Read what is there, up to the end. */
+/* Read from the stream. */
 static void take_in(struct pump *pump, u8 *p, size_t room)
 {
 	ssize_t n = read(pump->in, p + pump->held, min_u64(room - pump->held, STEP));
@@ -171,7 +179,7 @@ static void take_in(struct pump *pump, u8 *p, size_t room)
 	sort_out(pump, p, pump->in >= 0);
 }
 
-/* What is held back is looked at once more. */
+/* Try again to add what is held. */
 static void look_again(struct pump *pump, int hold)
 {
 	size_t room;
@@ -181,13 +189,13 @@ static void look_again(struct pump *pump, int hold)
 		sort_out(pump, p, hold);
 }
 
-/* Has the receive to get what ends a subvolume now, or all of it but one byte? */
+/* Has btrfs been given all before the end command, and at most the first byte of that? */
 static int is_at_end(const struct pump *pump)
 {
 	return pump->end != NONE && pump->queue->begin - pump->end <= 1;
 }
 
-/* What is on the way is not received yet. */
+/* Has btrfs read all that it was given? */
 static int is_taken(struct pump *pump)
 {
 	int left;
@@ -198,10 +206,10 @@ static int is_taken(struct pump *pump)
 	return 0;
 }
 
-/* Return: whether all that is received is on the disk. */
+/* Sync the target. Return: whether all that was received is on the disk. */
 static int write_received(struct pump *pump)
 {
-	/* without the trees that change once more, which syncfs() writes first */
+	/* first a commit: syncfs() alone would write the trees, and then once more */
 	ioctl(pump->directory, BTRFS_IOC_SYNC);
 	if (!syncfs(pump->directory))
 		return 1;
@@ -212,9 +220,10 @@ static int write_received(struct pump *pump)
 }
 
 /*
- * Of what ends a subvolume, the receive gets the first byte when it has taken all before. It takes
- * that when it has done all before: then that is written, and it gets the others, or none.
- * Return: whether to go on.
+ * Write to btrfs what it can take. The end command of a subvolume is given in two parts: its first
+ * byte once btrfs has read all before it. When btrfs has read that byte as well, it has executed
+ * all commands before. Then the target is synced, and btrfs gets the rest; if the sync fails,
+ * nothing more. Return: whether to go on.
  */
 static int hand_on(struct pump *pump)
 {
@@ -238,7 +247,7 @@ static int hand_on(struct pump *pump)
 		if (queue->begin < pump->end)
 			n = min_u64(n, pump->end - queue->begin);
 		done = write(pump->out, p, min_u64(n, pump->at_once));
-		/* no memory, as a control group has it, is no end */
+		/* the control group is short of memory for the moment */
 		if (done < 0 && (errno == ENOBUFS || errno == ENOMEM))
 			usleep(LOOK_NS / 1000 * LOOKS);
 		if (done < 0)
@@ -248,7 +257,7 @@ static int hand_on(struct pump *pump)
 	return 1;
 }
 
-/* From the one to the other, until one of them ends. */
+/* Move the stream from the input to btrfs until one of them ends. */
 static void pump_all(struct pump *pump)
 {
 	struct queue *queue = pump->queue;
@@ -261,14 +270,14 @@ static void pump_all(struct pump *pump)
 		u8 *p = NULL;
 		size_t room;
 
-		/* behind two ends nothing is read */
+		/* with two end commands waiting, nothing more is read */
 		if (pump->in >= 0 && !pump->fold.at_end)
 			p = queue_room(queue, pump->held, &room);
 		if (p)
 			fds[0].fd = pump->in;
 		if (queue->begin != queue->end && !ends)
 			fds[1].events = POLLOUT;
-		/* what has no need of its memory for a while gives it back */
+		/* also wake up to give memory back that has not been used for a while */
 		waits = ends || (p && pump->held && !pump->waited) ||
 			queue->nr_free > queue->nr_bare;
 		n = ppoll(fds, 2, waits ? &wait : NULL, NULL);
@@ -276,7 +285,7 @@ static void pump_all(struct pump *pump)
 			return;
 		if (!n || (pump->sized && now_ns() - pump->sized > MEMORY_NS))
 			size_buffer(pump);
-		/* nothing has come for a while */
+		/* nothing has arrived for PATIENCE_NS */
 		if (!n && !ends) {
 			pump->waited = 1;
 			look_again(pump, 0);
@@ -317,12 +326,12 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	pump.target = options->directory;
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* -v twice: each command is printed */
+	/* with -vv btrfs prints each command: it must see all of them */
 	pump.fold.unchanged = options->unchanged || options->verbose > 1 || labels_files();
 	pump.in = in;
 	pump.out = fds[1];
 	pump_all(&pump);
-	/* who writes the stream finds nobody to read it, as without us */
+	/* the writer of the stream gets SIGPIPE, as without us */
 	close(in);
 	if (pump.error)
 		fprintf(stderr, "sendahead: cannot read the stream: %s\n", strerror(pump.error));

@@ -8,26 +8,25 @@
 #include "options.h"
 #include "queue.h"
 
-#define RECEIVE_ON_WAY 65536		/* bytes that btrfs has been given and has not taken, at most */
+#define RECEIVE_ON_WAY 65536		/* most bytes given to btrfs and not read by it */
 
-/* What was done. */
 struct received {
 	u64 stream_bytes;
 	u64 buffer_bytes;
 	u64 renames_saved;
 };
 
-/* A buffer as large as is asked for or as memory allows, or NULL: btrfs runs alone. */
+/* Make the buffer, of the size asked for or the default. Return: it, or NULL: btrfs runs alone. */
 struct queue *receive_buffer(const struct options *options);
 
 /**
- * receive_run() - run btrfs receive and give it its stream
+ * receive_run() - run btrfs receive and pass it its stream
  * @options: the command line
- * @queue: keeps what it has not taken yet
- * @received: set to what was done
- * @started: called once btrfs is there
+ * @queue: the buffer
+ * @received: set to the counts for the report
+ * @started: called when btrfs has been started
  *
- * Return: what waitpid() tells of it, or -1: btrfs is to run alone
+ * Return: the status of btrfs as of waitpid(), or -1: nothing was done, btrfs is to run alone
  */
 int receive_run(const struct options *options, struct queue *queue, struct received *received,
 		void (*started)(void));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What was done, as JSON: one line.
+ * Reports of what was read and handed on: a line of JSON, or a sentence on a terminal.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ struct number {
 	unsigned long long value;
 };
 
-/* Where @options say: why nothing was read ahead any more, and @numbers, up to one without name. */
+/* Print the reason for giving up and the @numbers, which end with one without a name. */
 static void print(const struct options *options, struct stats *stats, const struct number *numbers)
 {
 	FILE *file = stderr;
@@ -36,7 +36,7 @@ static void print(const struct options *options, struct stats *stats, const stru
 		return;
 	}
 	fputs("{\"gave_up\":", file);
-	/* who wrote it may have been killed at that */
+	/* the reader may have been killed while it wrote this */
 	stats->why[sizeof(stats->why) - 1] = 0;
 	if (*stats->why)
 		print_string(file, stats->why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What was done, as JSON.
+ * Reports of what was read and handed on.
  */
 #ifndef SENDAHEAD_REPORT_H
 #define SENDAHEAD_REPORT_H
@@ -9,14 +9,14 @@
 #include "shared.h"
 #include "receive.h"
 
-/* Print it where @options say. */
+/* Print a line of JSON about a send to standard error or to the file of --json. */
 void report(const struct options *options, struct shared *shared);
 
-/* The same of a receive. */
+/* The same about a receive. */
 void report_received(const struct options *options, const struct received *received,
 		     struct shared *shared);
 
-/* On a terminal, in one line: @bytes of a stream were handed on by @command in @ns nanoseconds. */
+/* On a terminal, print one line: @command has handed on @bytes of a stream in @ns nanoseconds. */
 void report_on_terminal(const struct options *options, struct shared *shared, const char *command,
 			u64 bytes, u64 ns);
 

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A stream that begins once more in its middle. Its first command names the subvolume and its
- * last change, so nothing in the subvolume can be the same. The subvolume is read-only: what comes
- * is what came before, which is compared by its commands' checksums and left out.
+ * Recognizes a stream that begins again in its middle. The first command of a stream holds the
+ * UUID and the generation of the subvolume, so file data cannot contain it by chance. The subvolume
+ * is read-only, so the kernel writes the same bytes again. They are compared by the checksums of
+ * their commands, and dropped up to where the stream had been.
  */
 #include "restart.h"
 
-/* Bytes at the end that may be how the subvolume begins: the kernel writes its head as a whole. */
+/* Return: how many bytes at the end may be the beginning of the subvolume's first command. */
 static size_t tail(const struct stream *stream, const u8 *p, size_t n)
 {
 	size_t at = n < stream->nr_head ? 0 : n - stream->nr_head + 1;
 
 	while (at < n && memcmp(p + at, stream->head, n - at))
 		at++;
-	/* it may have come no further, more than once */
+	/* in front of them may be stream headers of attempts that wrote nothing more */
 	while (stream->has_header && at < n && at >= STREAM_HEAD && n - at < 4096 &&
 	       !memcmp(p + at - STREAM_HEAD, stream->head, STREAM_HEAD))
 		at -= STREAM_HEAD;
 	return n - at;
 }
 
-/* Return: whether the bytes are those of a stream. */
+/* Return: whether the bytes are a valid part of a stream. */
 static int feed_all(struct stream *stream, const u8 *p, size_t n)
 {
 	size_t at, done = 1;
@@ -41,7 +42,7 @@ int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, s
 		n -= head ? 0 : tail(stream, p, n);
 	}
 	if (head) {
-		/* what is before it comes again as well */
+		/* a partial command in front of it will be written again as well */
 		*drop = head - p + stream->nr_head;
 		restart->times++;
 		restart->left = stream->since - stream->nr_head;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the machine says of itself, and how much of it we may have.
+ * How much memory and how many processes this program may use.
  */
 #include <limits.h>
 #include <stdarg.h>
@@ -8,11 +8,11 @@
 
 #include "room.h"
 
-#define LEAST (1ULL << 20)		/* of windows */
-#define LIMIT (1ULL << 30)		/* of automatic windows */
-#define ENOUGH (32ULL << 20)		/* left: with less nothing is read ahead */
-#define PRESSURE 20			/* percent of the time that somebody waits for memory */
-#define LOOK_NS 1000000000		/* between two looks at how many threads there may be */
+#define LEAST (1ULL << 20)		/* smallest window */
+#define LIMIT (1ULL << 30)		/* largest default window */
+#define ENOUGH (32ULL << 20)		/* with less free memory nothing is read ahead */
+#define PRESSURE 20			/* percent of the time that a process waits for memory */
+#define LOOK_NS 1000000000		/* the limit of threads is looked up so often */
 
 int room_scan(const char *path, const char *format, ...)
 {
@@ -29,7 +29,7 @@ int room_scan(const char *path, const char *format, ...)
 	return n;
 }
 
-/* The number in a file, @otherwise where there is none. */
+/* Return: the number in a file, or @otherwise. */
 static u64 number_in(const char *path, const char *format, u64 otherwise)
 {
 	unsigned long long number;
@@ -37,7 +37,7 @@ static u64 number_in(const char *path, const char *format, u64 otherwise)
 	return room_scan(path, format, &number) == 1 ? number : otherwise;
 }
 
-/* Files of a control group, which tell what it may have and what it has. */
+/* The files of a control group that hold a limit and its present use. */
 struct files {
 	const char *controller;		/* of version 1; "": version 2 */
 	const char *limit, *used;
@@ -54,7 +54,7 @@ static const struct files memory[] = {
 	{ }
 };
 
-/* Bytes of memory that a group gives back when it needs them. */
+/* Return: bytes of a group's memory that the kernel can reclaim. */
 static u64 reclaimable(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -66,7 +66,7 @@ static u64 reclaimable(const char *path)
 		if (!strcmp(name, "inactive_file") || !strcmp(name, "active_file") ||
 		    !strcmp(name, "slab_reclaimable"))
 			own += number;
-		/* in version 1 the others are of the group without those in it */
+		/* in version 1 only the totals include the groups below */
 		if (!strcmp(name, "total_inactive_file") || !strcmp(name, "total_active_file"))
 			all += number;
 	}
@@ -75,13 +75,13 @@ static u64 reclaimable(const char *path)
 	return own > all ? own : all;
 }
 
-/* Did somebody wait for memory in a good part of the last ten seconds? */
+/* Did a process wait for memory in a good part of the last ten seconds? */
 static int is_short(const char *path)
 {
 	return number_in(path, "some avg10=%llu", 0) >= PRESSURE;
 }
 
-/* What a group can have besides what it has. */
+/* Return: how much more a group may use. */
 static u64 left_in(const struct files *files, const char *group)
 {
 	char path[PATH_MAX + 60];
@@ -105,7 +105,7 @@ static u64 left_in(const struct files *files, const char *group)
 	return limit - min_u64(limit, used);
 }
 
-/* What is left to this process in its control groups, and in those around them. */
+/* Return: how much more this process may use by its control groups and those above them. */
 static u64 left(const struct files *files)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");

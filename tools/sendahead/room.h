@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the machine says of itself, and how much of it we may have.
+ * How much memory and how many processes this program may use.
  */
 #ifndef SENDAHEAD_ROOM_H
 #define SENDAHEAD_ROOM_H
 
 #include "util.h"
 
-/* As scanf(), of a file of the kernel's. Return: as it, and 0 where there is no such file. */
+/* fscanf() from a file under /proc or /sys. Return: as fscanf(), or 0 if there is no such file. */
 int room_scan(const char *path, const char *format, ...) __attribute__((format(scanf, 2, 3)));
 
-/* Processes and threads that are left to btrfs, and to whoever else is in the control group. */
+/* So many processes and threads are left to btrfs and to others in the control group. */
 #define ROOM_BTRFS 4
 
 /*
- * Bytes of memory that can be had: what is available in the machine, but not more than what
- * is left in the control groups of this process; 0 while others wait for memory.
+ * Return: bytes of memory that are free to use: those available in the machine, limited by what is
+ * left in the control groups of this process; 0 while other processes wait for memory.
  */
 u64 room_memory(void);
 
-/* Is that enough for a process that reads ahead? */
+/* Return: whether that is enough for the process that reads ahead. */
 int room_enough(void);
 
-/* Processes and threads that can still be started in the control groups of this process. */
+/* Return: how many processes and threads the control groups of this process still allow. */
 u64 room_processes(void);
 
-/* How many threads of those wanted there may be, with this one. */
+/* Return: how many of the wanted threads may run, this one included. */
 u32 room_threads(u32 wanted);
 
-/* Bytes of a window: as many as are asked for, or, if 0, what the memory there is allows. */
+/* Return: bytes of a window: those asked for, or, if 0, a share of the free memory. */
 u64 room_window(u64 asked);
 
 #endif

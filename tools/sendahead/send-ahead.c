@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The process that reads ahead: leaves in windows, each in the order of the disk, and
- * what they say of file data after that.
+ * The process that reads ahead of btrfs send. It finds the leaves that the send will read, and
+ * reads them in windows, each window in disk order. Then it reads the file data, and the items
+ * that the send looks up for them, as told by the items of these leaves.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,14 +16,14 @@
 #include "sweep.h"
 #include "walk.h"
 
-#define LEAST_LEAVES 64			/* of a window; at most half of what may be in memory */
-/* A window of leaves ends where it tells of more data than so many windows of that. */
+#define LEAST_LEAVES 64			/* smallest window */
+/* Windows of leaves are made so small that their data fit into about 4 windows of data. */
 #define DATA_WINDOWS 4
 
-#define THREADS 32			/* a disk with heads takes its pick of so many */
-#define SUBVOLUMES 1024			/* that references are followed into, at most */
-#define LEVELS_UP 64			/* of directories that are looked up */
-#define SEEN 65536			/* a power of two */
+#define THREADS 32			/* so many requests let the disk choose a good order */
+#define SUBVOLUMES 1024			/* subvolumes searched for shared backrefs */
+#define LEVELS_UP 64			/* limit of parent directories that are looked up */
+#define SEEN 65536			/* slots of a table of seen numbers */
 
 struct root {
 	int fd;
@@ -45,25 +46,25 @@ struct send_ahead {
 	struct root root, parent;
 	int has_parent;
 	struct walk tree, parent_tree;
-	struct leaves leaves;		/* of the window, in the order of keys */
-	struct leaves pending;		/* of the parent: not all that lies in them is known */
+	struct leaves leaves;		/* the window, in the order of keys */
+	struct leaves pending;		/* leaves of the parent not parsed to their end */
 	struct sweep sweep;		/* leaves to be read */
-	struct keys keys;		/* of items that the send looks up */
-	struct keys names;		/* of directory items that it looks up */
-	struct keys blocks;		/* of items of blocks that references lead to */
+	struct keys keys;		/* items that the send looks up */
+	struct keys names;		/* directory items that it looks up */
+	struct keys blocks;		/* extent items of the blocks on the way to backrefs */
 	struct refs refs;
 	struct extents extents, parent_extents;
-	struct extents queue;		/* of the window, not inline, in the stream */
-	u64 position;			/* data in the stream before what comes next */
+	struct extents queue;		/* extents of the window, sent and not inline */
+	u64 position;			/* bytes of file data in the stream so far */
 	struct data data;
-	/* the most recent ones */
-	u64 seen[SEEN];			/* extents: what comes again is cloned */
-	u64 warm[SEEN];			/* leaves */
-	u64 directories[SEEN];
-	u64 followed[SEEN];		/* extents whose references are noted */
+	/* tables of recently seen numbers, for is_new() */
+	u64 seen[SEEN];			/* extents: a repeated one is cloned */
+	u64 warm[SEEN];			/* leaves that were read */
+	u64 directories[SEEN];		/* directories that were looked up */
+	u64 followed[SEEN];		/* extents whose backrefs were taken */
 };
 
-#define CSUMS_STEP (1 << 20)		/* a leaf has the checksums of more than that */
+#define CSUMS_STEP (1 << 20)		/* a leaf holds the checksums of more data */
 
 static void open_root(struct root *root, const char *path)
 {
@@ -81,7 +82,7 @@ static int has_uuid(const struct root *root, const u8 *uuid)
 	return !memcmp(root->uuid, uuid, 16) || !memcmp(root->received_uuid, uuid, 16);
 }
 
-/* Which of the snapshots given the stream is based on. */
+/* Find the parent that the stream names among the snapshots of the command line. */
 static void find_parent(struct send_ahead *ahead, const u8 *uuid)
 {
 	const struct options *options = ahead->options;
@@ -104,7 +105,7 @@ static void find_parent(struct send_ahead *ahead, const u8 *uuid)
 	give_up("the parent that the stream names is not known");
 }
 
-/* Of the subvolume and what it is compared with; waits for the stream where that is not known. */
+/* Open the subvolume and its parent. Where the send chooses the parent, wait for the stream. */
 static void open_roots(struct send_ahead *ahead)
 {
 	const struct options *options = ahead->options;
@@ -140,7 +141,7 @@ static void check_node(struct send_ahead *ahead, const struct root *root)
 			(unsigned long long)root->id);
 }
 
-/* Is what was begun before the stream told of it the right thing? */
+/* Once the stream tells which subvolume and parent it is of: are they those that were opened? */
 static void check_stream(struct send_ahead *ahead)
 {
 	struct told told;
@@ -152,7 +153,7 @@ static void check_stream(struct send_ahead *ahead)
 		give_up("the stream is of another subvolume, or based on another");
 }
 
-/* Note a number. Return: whether it is new, or was noted long ago. */
+/* Put a number into a table. Return: whether it is new, or was replaced by another meanwhile. */
 static int is_new(u64 *seen, u64 number)
 {
 	u64 *slot = &seen[(number ^ number >> 12) * 0x9e3779b97f4a7c15ULL >> 48];
@@ -181,7 +182,7 @@ static void sweep_window(struct send_ahead *ahead)
 	sweep_run(&ahead->sweep);
 }
 
-/* Whoever follows a reference to a leaf looks up the leaf's own references, and so on. */
+/* To resolve a backref, the send looks up the backrefs of the leaf, and of each node above. */
 static void add_path(struct send_ahead *ahead, const struct walk *walk, const struct leaf *leaf)
 {
 	int level;
@@ -193,8 +194,9 @@ static void add_path(struct send_ahead *ahead, const struct walk *walk, const st
 }
 
 /*
- * The leaves of a tree that the keys belong to, and with @paths what tells who else has
- * these. The tree may be written meanwhile: what cannot be found then is left to the send.
+ * Add the leaves that hold the keys to those to be read, and with @paths the extent items of these
+ * leaves and the nodes above. The tree may change meanwhile: leaves that cannot be found are left
+ * to the send.
  */
 static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, int paths)
 {
@@ -230,7 +232,7 @@ static struct key key_before(struct key key)
 	return key;
 }
 
-/* Of an inode, in directories: the send looks for others of that name there. */
+/* Add the directory items of an inode's names: the send looks for them in the other tree. */
 static void take_names(struct send_ahead *ahead, const struct item *item)
 {
 	u32 at, length;
@@ -260,7 +262,7 @@ static void take_items(struct send_ahead *ahead, const struct search *search,
 	}
 }
 
-/* Names and directories that an incremental send looks up, up to the top, in rounds. */
+/* Read the names and directories that an incremental send looks up: each round one level up. */
 static void look_up(struct send_ahead *ahead)
 {
 	struct keys *names = &ahead->names;
@@ -295,8 +297,8 @@ static void look_up(struct send_ahead *ahead)
 }
 
 /*
- * What the leaves say. Each is in memory; that no other is read, a search is told by the
- * generation: leaves behind it that are older are not looked into.
+ * Take the items of the window's leaves, which are in memory. A search may go on to the next leaf:
+ * the minimum generation keeps it from reading leaves that both trees share.
  */
 static void parse(struct send_ahead *ahead)
 {
@@ -320,8 +322,9 @@ static void parse(struct send_ahead *ahead)
 }
 
 /*
- * What the leaves of the parent say of the first @n extents. The next leaf may be one
- * that both trees have: the search ends with the last extent that may lie in this one.
+ * Take the extents of the parent that belong to the first @n extents, from its pending leaves. Each
+ * search ends at the last of these extents that may be in the leaf, as the leaf behind it may be a
+ * shared one.
  */
 static void parse_parent(struct send_ahead *ahead, size_t n, const struct key *end)
 {
@@ -353,7 +356,7 @@ static void parse_parent(struct send_ahead *ahead, size_t n, const struct key *e
 	drop_first(&ahead->pending, done);
 }
 
-/* Is its data read by the send, past the metadata? */
+/* Will the send read this extent's data from the disk? */
 static int is_read(struct send_ahead *ahead, const struct extent *extent)
 {
 	const struct options *options = ahead->options;
@@ -361,11 +364,11 @@ static int is_read(struct send_ahead *ahead, const struct extent *extent)
 	return !options->no_data &&
 		!(extent->compressed && options->compressed_data) &&
 		is_new(ahead->seen, extent->disk) &&
-		/* what the parent's time has made, the parent has: it is cloned */
+		/* an extent as old as the parent is cloned from the parent */
 		!(ahead->has_parent && extent->generation <= ahead->parent.node.generation);
 }
 
-/* Queue the extents of which all is known: those before the leaves to come. */
+/* Queue the extents in front of all leaves to come: for these the parent's are known. */
 static void settle(struct send_ahead *ahead)
 {
 	struct key end = walk_key(&ahead->tree), other = walk_key(&ahead->parent_tree);
@@ -392,7 +395,7 @@ static void settle(struct send_ahead *ahead)
 	drop_first(&ahead->extents, n);
 }
 
-/* The checksums of the data that is read. */
+/* Add the leaves with the checksums of the data that are read. */
 static void want_csums(struct send_ahead *ahead, size_t from, size_t to)
 {
 	size_t i;
@@ -408,7 +411,7 @@ static void want_csums(struct send_ahead *ahead, size_t from, size_t to)
 	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, &ahead->keys, 0);
 }
 
-/* The references to extents that the send follows, as its limits are. */
+/* Take the backrefs of extents that the send follows, with the send's limits. */
 static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 {
 	int all = ahead->has_parent || ahead->options->nr_clones;
@@ -427,8 +430,8 @@ static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 }
 
 /*
- * The leaves with these addresses, wherever a subvolume has them: other snapshots have
- * the same files under the same numbers, so only from @key on up to @end.
+ * Add the leaves of a subvolume that shared backrefs point to. Snapshots have the same files under
+ * the same inode numbers, so only the keys from @key to @end are looked at.
  */
 static void want_shared(struct send_ahead *ahead, u64 tree, size_t n, struct key key,
 			const struct key *end)
@@ -474,14 +477,14 @@ static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t 
 		if (item.key.type == BTRFS_ROOT_ITEM_KEY &&
 		    (tree == BTRFS_FS_TREE_OBJECTID || tree >= BTRFS_FIRST_FREE_OBJECTID))
 			want_shared(ahead, tree, n, begin, &end);
-		/* what comes before the root item may be of the same number */
+		/* the item found may be one in front of the root item of the same tree */
 		search.min.objectid = tree + (item.key.type >= BTRFS_ROOT_ITEM_KEY);
 	}
 }
 
 /*
- * What the send comes by where it looks for who else has the extents: leaves of other
- * trees, and what the extent tree says of these and of the nodes above.
+ * Add the blocks that the send reads to resolve backrefs: leaves of other trees, and leaves of the
+ * extent tree with the items of these leaves and of the nodes above.
  */
 static void want_refs(struct send_ahead *ahead, size_t from, size_t to)
 {
@@ -504,8 +507,8 @@ static void want_refs(struct send_ahead *ahead, size_t from, size_t to)
 }
 
 /*
- * What the send looks up for the extents from @from up to @to: their items, which say
- * what can be cloned, and all else.
+ * Read what the send looks up for the extents from @from to @to - 1: their extent items with the
+ * backrefs, then checksums and the blocks of the backrefs.
  */
 static void sweep_extents(struct send_ahead *ahead, size_t from, size_t to)
 {
@@ -520,7 +523,7 @@ static void sweep_extents(struct send_ahead *ahead, size_t from, size_t to)
 	sweep_run(&ahead->sweep);
 }
 
-/* The next window of leaves. Return: whether there are more behind it. */
+/* Collect the next window of leaves. Return: whether there are more after it. */
 static int collect(struct send_ahead *ahead, size_t most)
 {
 	struct walk *parent = ahead->has_parent ? &ahead->parent_tree : NULL;
@@ -543,7 +546,7 @@ static int collect(struct send_ahead *ahead, size_t most)
 	return 1;
 }
 
-/* Leaves of the next window, where so many have told of so much data. */
+/* Return: leaves of the next window, if @size leaves had extents of @data bytes. */
 static size_t next_size(const struct send_ahead *ahead, u64 size, u64 data)
 {
 	size_t most = ahead->data.window / 2 / ahead->disk.nodesize;
@@ -553,7 +556,7 @@ static size_t next_size(const struct send_ahead *ahead, u64 size, u64 data)
 	return most < LEAST_LEAVES ? LEAST_LEAVES : most;
 }
 
-/* What belongs to the extents of the queue, in parts: one is looked up ahead of the send. */
+/* Read the data of the queue, and what is looked up for it, one part ahead of the send. */
 static void read_extents(struct send_ahead *ahead)
 {
 	const struct extent *v = ahead->queue.v, *last = v;
@@ -602,7 +605,7 @@ static void read_tree(struct send_ahead *ahead)
 		stats->windows++;
 		stats->nodes += ahead->tree.nodes + ahead->parent_tree.nodes;
 		ahead->tree.nodes = ahead->parent_tree.nodes = 0;
-		/* the window before the last one has been used up where the last begins */
+		/* wait until the send is at the last window, and so has used up the one before */
 		if (shared_wait(ahead->subvolume, data, ino))
 			break;
 		data = from;
@@ -650,7 +653,7 @@ static void read_subvolume(struct send_ahead *ahead)
 	if (ahead->has_parent)
 		begin_walk(ahead, &ahead->parent, &ahead->parent_tree);
 	read_tree(ahead);
-	/* what has been read and is not sent yet */
+	/* wait for the rest to be sent */
 	shared_wait(ahead->subvolume, NONE, 0);
 	data_drop(&ahead->data);
 	ahead->data.drops.n = 0;

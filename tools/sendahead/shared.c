@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory that the two processes share. One of them may be killed at any time, so
- * nothing in it is locked.
+ * The memory that the processes share. One of them may be killed at any time, so there are no
+ * locks in it.
  */
 #include <limits.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ void shared_tell(const struct told *told, u64 bytes)
 	atomic_store(&shared->data, told->data);
 	atomic_store(&shared->ino, told->ino);
 	atomic_store(&shared->stream_bytes, bytes);
-	/* each command may be told: who waits is not to be woken by all of them */
+	/* this may be called for each command: wake nobody who would have to wait on */
 	if (is_news || shared_passed(told->begun, atomic_load(&shared->awaited_data),
 				     atomic_load(&shared->awaited_ino)))
 		wake();
@@ -70,7 +70,7 @@ void shared_tell_over(void)
 void shared_pause(u64 ns)
 {
 	u32 changes = atomic_load(&shared->changes);
-	/* the kernel's own type, with whatever time_t here */
+	/* the kernel's struct timespec, whatever the size of time_t here */
 	long most[2] = { ns / 1000000000, ns % 1000000000 };
 
 	if (!shared_over())

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the process that hands the stream through and the one that reads ahead tell
- * each other: memory that both see.
+ * The memory that the process which hands the stream on and the reader share.
  */
 #ifndef SENDAHEAD_SHARED_H
 #define SENDAHEAD_SHARED_H
@@ -13,85 +12,87 @@
 
 #define MAX_THREADS 128
 
-/* Counted by the process that reads ahead. */
+/* Counts of the reader, for reports. */
 struct stats {
 	atomic_ullong nodes, leaves, leaves_failed, leaves_passed, windows;
 	atomic_ullong paths;	/* looked up for a receive */
 	atomic_ullong extents, data_bytes, data_passed_bytes, dropped_bytes, files_failed;
-	atomic_ullong planned_bytes, planned_leaves;	/* of the subvolume, up to this window */
-	atomic_uint planned_all;			/* which is the last */
-	atomic_ullong others;				/* how often they were seen at the disk */
+	/* of the subvolume, up to the end of the present window, */
+	atomic_ullong planned_bytes, planned_leaves;
+	atomic_uint planned_all;	/* which is the last one */
+	atomic_ullong others;	/* how often other processes were seen to use the disk */
 	atomic_uint threads;
 	atomic_ullong window_bytes;
-	char why[200];		/* it gave up, or nothing */
+	char why[200];		/* why it gave up, or an empty string */
 };
 
 struct shared {
-	atomic_uint changes;	/* a futex: something below is new */
+	atomic_uint changes;	/* a futex, incremented when something below changes */
 	atomic_uint begun;	/* as in struct told */
 	atomic_ullong data, ino, stream_bytes;
-	atomic_ullong awaited_data, awaited_ino;	/* as for shared_wait(); NONE, 0: nothing */
-	atomic_ullong waited;	/* nanoseconds, for whoever takes the stream */
-	atomic_uint awaits_news;	/* somebody waits for shared_tell_news() */
-	atomic_uint shown;	/* there is progress on the terminal */
+	/* what the reader waits for in shared_wait(); NONE and 0: it does not wait */
+	atomic_ullong awaited_data, awaited_ino;
+	atomic_ullong waited;	/* nanoseconds that the output could not be written */
+	atomic_uint awaits_news;	/* the reader is in shared_wait_news() */
+	atomic_uint shown;	/* the progress is on the terminal */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */
-	atomic_int sender;	/* the process that sends */
-	atomic_uint alone;	/* there is none: nothing waits for it, or is behind it */
-	/* Of the subvolume that has begun last. */
+	atomic_int sender;	/* the process that runs btrfs */
+	atomic_uint alone;	/* no btrfs runs: nothing waits for its progress */
+	/* the subvolume that has begun last */
 	struct told told;
 	struct stats stats;
 };
 
-/* Make the memory. Return: it, or NULL. It is also the one of all calls below. */
+/* Make the memory that all functions below use. Return: it, or NULL. */
 struct shared *shared_init(void);
 
-/* Tell what the stream says, which has @bytes by now. */
+/* Tell what is known from the stream, and how many bytes it has so far. */
 void shared_tell(const struct told *told, u64 bytes);
-/* So many nanoseconds passed until the next bytes were taken. */
+/* Tell that the output could not be written for so many nanoseconds. */
 void shared_tell_waited(u64 ns);
-/* Which process sends. */
+/* Tell which process runs btrfs. */
 void shared_tell_sender(pid_t pid);
-/* It has ended, or cannot be followed. */
+/* Tell that the stream has ended, or cannot be followed. */
 void shared_tell_over(void);
 
-/* More has come, for who may wait for that. */
+/* Wake a reader in shared_wait_news(). */
 void shared_tell_news(void);
 
 /*
- * Wait until this number, of which shared_tell_news() tells, is not @seen, or the stream ends; at
- * most so many nanoseconds, 0: for ever.
+ * Wait until @number is not @seen any more, or the stream ends; at most @ns nanoseconds, 0: without
+ * limit. Who changes the number calls shared_tell_news().
  */
 void shared_wait_news(const atomic_ullong *number, u64 seen, u64 ns);
 
-/* Is it of no use to go on? */
+/* Return: whether the stream has ended or cannot be followed. */
 int shared_over(void);
 
-/* Wait so many nanoseconds, or until the stream ends. */
+/* Wait for @ns nanoseconds, or until something changes. */
 void shared_pause(u64 ns);
 
 /**
- * shared_begun() - what the stream has told of a subvolume
- * @subvolume: its number in the stream, from 1
- * @told: set to that
+ * shared_begun() - what is known from the stream of its present subvolume
+ * @subvolume: number of the subvolume in the stream, from 1
+ * @told: set to what is known
  *
- * Return: 1, or 0 if the stream is not there now
+ * Return: 1, or 0 if the stream is at another subvolume
  */
 int shared_begun(u32 subvolume, struct told *told);
 
-/* The same, waiting for it. Return: 0, or -1 if the stream is past it, or over. */
+/* As shared_begun(), but wait for the subvolume. Return: 0, or -1 if it is over. */
 int shared_told(u32 subvolume, struct told *told);
 
 /**
  * shared_wait() - wait for the send
  * @subvolume: the number of the subvolume in the stream, from 1
  * @data: wait until so many bytes of its file data are in the stream,
- * @ino: or this inode has been made, if not 0
+ * @ino: or until this inode has been made, if not 0
  *
- * Return: 0, or -1 if the send is past this subvolume or over
+ * Return: 0, or -1 if the subvolume or the send is over
  */
 int shared_wait(u32 subvolume, u64 data, u64 ino);
 
-/* Is the send past this place? As above, without waiting. */
+/* Return: whether the send has come so far; arguments as of shared_wait(). */
 int shared_passed(u32 subvolume, u64 data, u64 ino);
 
 #endif

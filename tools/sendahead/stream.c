@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stream of a send, followed to know how far it is: versions 1 to 3. Only heads
- * of commands and attributes and a few numbers are looked at, the rest is skipped.
+ * Parses the stream of a send, versions 1 to 3. Only the heads of commands and attributes and a few
+ * values are looked at; the rest is skipped.
  */
 #include "stream.h"
 
@@ -14,7 +14,7 @@ static void expect(struct stream *stream, int state, u32 need)
 	stream->have = 0;
 }
 
-/* Here, or with the bytes of @part, the stream of a subvolume begins. */
+/* The stream of a subvolume begins here, or, if @part, with so many collected bytes. */
 static void begins(struct stream *stream, u32 part)
 {
 	stream->has_header = !part;
@@ -56,7 +56,7 @@ static void command_begins(struct stream *stream)
 	if (starts)
 		stream->all_head = min_u64(stream->nr_head + (u64)stream->left,
 					   sizeof(stream->head));
-	/* what is in the command has its checksum there: a sum of the heads is one of the stream */
+	/* each head holds a checksum of its command, so this is a checksum of all bytes */
 	stream->sum = (stream->sum ^ get_u64(stream->part) ^ get_u16(stream->part + 8)) *
 		0x9e3779b97f4a7c15;
 	stream->sum ^= stream->sum >> 32;
@@ -86,7 +86,7 @@ static void next_attribute(struct stream *stream)
 		command_ends(stream);
 }
 
-/* Whether the value of the attribute is needed, of which the length tells nothing. */
+/* Is the value of this attribute needed? */
 static int is_wanted(const struct stream *stream)
 {
 	u16 command = stream->command;
@@ -140,7 +140,7 @@ static void take_value(struct stream *stream)
 	}
 }
 
-/* The head of an attribute is known, with the length of its value. */
+/* The head of an attribute, with the length of its value, was parsed. */
 static int attribute_begins(struct stream *stream)
 {
 	if (stream->length > stream->left)
@@ -157,7 +157,7 @@ static int attribute_begins(struct stream *stream)
 	return 0;
 }
 
-/* What was to be collected is there. */
+/* All needed bytes were collected: parse them. Return: 0, or -1 if they make no sense. */
 static int step(struct stream *stream)
 {
 	switch (stream->state) {
@@ -180,7 +180,7 @@ static int step(struct stream *stream)
 		stream->left -= 2;
 		stream->attribute = get_u16(stream->part);
 		if (stream->version > 1 && stream->attribute == A_DATA) {
-			/* the last one: its length is what is left */
+			/* the last attribute has no length: it takes the rest of the command */
 			stream->length = stream->left;
 			return attribute_begins(stream);
 		}
@@ -200,7 +200,7 @@ static int step(struct stream *stream)
 	return -1;
 }
 
-/* So many bytes are done. Return: whether they are the last ones with which a subvolume begins. */
+/* Count parsed bytes. Return: whether they complete the beginning of a subvolume. */
 static int done(struct stream *stream, const u8 *p, size_t n)
 {
 	size_t part = min_u64(n, stream->all_head - stream->nr_head);
@@ -225,7 +225,7 @@ size_t stream_feed(struct stream *stream, const u8 *p, size_t n)
 		at += skip + part;
 		if (done(stream, p + at - skip - part, skip + part))
 			n = at;
-		/* what is wrong stays as it is, and is found wrong the next time as well */
+		/* after an error the state stays as it is, so the next call fails as well */
 		if (stream->have == stream->need && step(stream))
 			return 0;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Leaves read into the kernel's cache: a search for its first key reads a leaf, and no
- * other. So many at a time are asked for that a disk with heads can take its pick.
+ * Reads leaves into the kernel's cache. A search for the first key of a leaf reads this leaf and no
+ * other. Many are requested at the same time, so that the disk can choose a good order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "threads.h"
 
 struct wanted {
-	u64 order;			/* on the disk */
-	u64 tree;			/* 0: it was read */
-	struct key key;			/* its first one */
+	u64 order;			/* position on the disk */
+	u64 tree;			/* 0: the leaf was read */
+	struct key key;			/* its first key */
 	u64 ino;
 };
 
@@ -49,14 +49,14 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 {
 	struct wanted wanted = { .tree = tree, .key = leaf->at.key, .ino = ino };
 
-	/* a chunk made since the beginning is not known: its leaves come first */
+	/* the address of a leaf in a new chunk is not known: such leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
 	*append(sweep) = wanted;
 }
 
 void sweep_run(struct sweep *sweep)
 {
-	/* another tree, or a part of it, may not be in memory */
+	/* a new sample each time: these leaves may be of another tree */
 	struct sampling sampling = { 0 };
 	size_t n = sweep->n, i;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Leaves read into the kernel's cache, in the order of the disk.
+ * Reads leaves into the kernel's cache, in the order of the disk.
  */
 #ifndef SENDAHEAD_SWEEP_H
 #define SENDAHEAD_SWEEP_H
@@ -8,13 +8,13 @@
 #include "shared.h"
 #include "walk.h"
 
-/* What is wanted: nothing is done before sweep_run(). */
+/* A list of leaves to be read. */
 struct sweep {
 	const struct disk *disk;
-	struct shared *shared;		/* where they are counted */
+	struct shared *shared;		/* takes the counts */
 	u32 threads;
 	u32 subvolume;			/* number in the stream, from 1 */
-	/* whether to stop, which what is wanted outlives; or NULL */
+	/* called with @arg: whether to stop, and keep the rest of the list; or NULL */
 	int (*stop)(void *arg);
 	void *arg;
 	struct wanted *v;
@@ -22,20 +22,17 @@ struct sweep {
 };
 
 /**
- * sweep_want() - note a leaf
- * @sweep: all that is wanted
- * @tree: the tree that it is found in
+ * sweep_want() - add a leaf to the list
+ * @sweep: the list
+ * @tree: the tree that has the leaf
  * @leaf: the leaf
- * @ino: it is of no use once an inode from this one on is made, or 0
+ * @ino: once the send has made this inode, the leaf is not read any more; or 0
  *
- * Gives up where there is no memory.
+ * Gives up if there is no memory.
  */
 void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino);
 
-/*
- * Read all that is wanted, unless a sample of it is in memory, and wait for it: what it was stopped
- * before is wanted still.
- */
+/* Read all leaves of the list, unless a sample of them is in memory. Returns when they are read. */
 void sweep_run(struct sweep *sweep);
 
 #endif

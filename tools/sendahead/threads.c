@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The same for many things, by several threads. Each of them waits for the disk most
- * of the time, so their number is that of the requests under way.
+ * Calls a function many times, in several threads. Each thread waits for the disk most of the time,
+ * so their number is about the number of requests under way.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,19 +12,19 @@
 #include "shared.h"
 #include "threads.h"
 
-#define FIRST 64		/* each of these calls is made */
-#define SAMPLE 16		/* then one of so many, while nothing was read */
+#define FIRST 64		/* so many calls are made, */
+#define SAMPLE 16		/* then one of 16, until one of them reads from a disk */
 
 struct job {
 	void (*each)(size_t i, void *arg);
 	void *arg;
 	size_t n;
 	atomic_size_t next;
-	const struct sampling *sampling;	/* or NULL: all calls are made */
-	atomic_int reads;	/* one has read a disk */
+	const struct sampling *sampling;	/* or NULL: make all calls */
+	atomic_int reads;	/* a call has read from a disk */
 };
 
-/* Of any disk, by this thread. */
+/* Return: number of blocks that this thread has read from any disk. */
 static long blocks_read(void)
 {
 	struct rusage usage;
@@ -48,7 +48,7 @@ static void *work(void *arg)
 		job->each(i, job->arg);
 		if (blocks_read() != before)
 			job->reads = 1;
-		/* the others are not to be made by one thread */
+		/* the remaining calls are left to all threads */
 		if (sampling && sampling->alone && job->reads)
 			break;
 	}
@@ -82,7 +82,7 @@ int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *a
 	struct job some = { .each = each, .arg = arg, .n = n, .sampling = sampling };
 	struct job all = { .each = each, .arg = arg, .n = n };
 
-	/* where this file is not there, the kernel does not count */
+	/* without this file, the kernel does not count what a thread reads */
 	if (access("/proc/self/io", F_OK))
 		some.reads = 1;
 	else if (!sampling->reads)

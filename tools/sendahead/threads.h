@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The same for many things, by several threads.
+ * Calls a function many times, in several threads.
  */
 #ifndef SENDAHEAD_THREADS_H
 #define SENDAHEAD_THREADS_H
@@ -8,30 +8,30 @@
 #include "util.h"
 
 /**
- * parallel() - call a function for 0 to @n - 1, about in this order
- * @threads: how many threads at most, at least 1
- * @n: how often
+ * parallel() - call a function with each number from 0 to @n - 1, about in this order
+ * @threads: limit of threads, at least 1
+ * @n: number of calls
  * @each: the function
- * @arg: what it is called with
+ * @arg: its second argument
  *
- * Returns when all is done, or, with calls left out, when the send is over.
+ * Returns when all calls are done. Once the send is over, no further calls are made.
  */
 void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
 
-/* What was seen of such calls, from one time to the next. */
+/* Kept from one parallel_unless_cached() to the next. */
 struct sampling {
-	size_t passed;		/* numbers since one has read a disk */
-	int reads;		/* the last time, one has: all are made */
+	size_t passed;		/* calls, made or left out, since one has read from a disk */
+	int reads;		/* one of the last calls has read from a disk: make all */
 	int alone;		/* set by the caller: one thread takes the sample */
 };
 
 /**
- * parallel_unless_cached() - the same for what only reads into memory
+ * parallel_unless_cached() - as parallel(), for a function that only reads something into memory
  *
- * A sample of the calls is made, and all of them once one has read a disk. @each may be called
- * again with the same number, and has to do nothing then.
+ * Makes a sample of the calls, and all of them once one has read from a disk. @each may be called
+ * twice with the same number; the second call must do nothing.
  *
- * Return: 0 if none has: what they read is in memory, it seems
+ * Return: 0 if no call has read from a disk: all seems to be in memory
  */
 int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
 			   struct sampling *sampling);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Room on the disk for whoever else reads or writes there.
+ * Leaves time of the disk to other processes.
  *
- * A disk, and the kernel's elevator before it, take the requests near the head first. As
- * long as new ones of ours keep coming, those of others wait until they expire, half a
- * second with mq-deadline. So while others want the disk ours come in batches of some
- * milliseconds of its work: no request of a batch is made before the one before has been
- * read, and whoever waits by then is the next. A disk of our own is kept as busy as it
- * can be; it is only left to fall idle now and then, to see whether somebody else was
- * there: all that the disks have done, less what we and the send have read. Beside a
- * receive that is all they have read, less what the kernel has for it: what is written
- * is nobody's by name. At the beginning the disk is not taken for our own, and for a
- * second more if anybody has read or written on whichever disk meanwhile.
+ * The disk and the kernel's elevator take the requests near the head first. As long as new ones of
+ * ours keep coming, the requests of others wait until they expire, after half a second with
+ * mq-deadline. So while others use the disk, our requests go in batches of some milliseconds of
+ * its work. The next batch begins when all of the one before has been read, so requests that
+ * wait by then come first.
+ *
+ * While no others use the disk, it is kept as busy as possible. Now and then it is left to fall
+ * idle, to see whether others have used it: the sectors that the disks have transferred, less those
+ * that we and the send have read. Beside a receive only reads count, less those of the kernel's own
+ * threads, as a write cannot be attributed to a process. At the beginning others are assumed to be
+ * there, and for a second longer if any process has read or written any disk meanwhile.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -26,13 +27,13 @@
 #include "room.h"
 
 #define MS 1000000ULL
-#define BATCH (54 * MS)			/* of the disk's work */
-#define ADMIT (BATCH / 6)		/* later on, a batch takes nothing more */
-#define LEAST 4				/* requests of one */
-#define LOOK (20 * MS)			/* between two looks at what the disks have done */
-#define LOOK_ALONE (1500 * MS)		/* at the least, where each costs a pause */
-#define FIRST (30 * MS)			/* at the beginning, until others could have been seen */
-#define HOLD (1000 * MS)		/* without others, until the disk is ours */
+#define BATCH (54 * MS)			/* time of the disk for one batch */
+#define ADMIT (BATCH / 6)		/* requests that come later go into the next batch */
+#define LEAST 4				/* fewest requests of a batch */
+#define LOOK (20 * MS)			/* between two looks at the counts of the disks */
+#define LOOK_ALONE (1500 * MS)		/* the same while alone, as each costs a pause */
+#define HOLD (1000 * MS)		/* others count as present so long after seen */
+#define FIRST (30 * MS)			/* the same after the first look */
 #define DISKS 64
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,26 +41,29 @@ static struct shared *shared;
 static int receives;
 static char *stats[DISKS];		/* files of sysfs */
 static u32 nr_stats;
-static u32 under_way, admitted;		/* of this batch */
-static u32 size = LEAST;		/* of a batch, in requests */
-static int asked, pausing, full;
+static u32 under_way, admitted;		/* requests of this batch */
+static u32 size = LEAST;		/* limit of requests of a batch */
+static int asked;			/* others count as present: batches are made */
+static int pausing;			/* no request is admitted for the moment */
+static int full;			/* a request did not fit into this batch */
 static struct waiting {
 	u64 order;
 	pthread_cond_t next;
 } *waiting[MAX_THREADS + 1];
 static u32 nr_waiting;
-static u64 begun;			/* the batch */
-static u64 looked, seen;		/* when, and when others were there last */
-static u64 sure;			/* that they are somebody, 0: never */
-static int suspected;			/* as there was somebody, perhaps at another disk */
-static int64_t others, others_most;	/* sectors that they had, at the least and at most */
-/* Sectors that processes have had, of any disk, by who they are. */
+static u64 begun;			/* when the batch began */
+static u64 looked;			/* when the counts were last looked at */
+static u64 seen;			/* when others were last seen */
+static u64 sure;			/* when a process was found for them, 0: never */
+static int suspected;			/* a process has used some disk in the first second */
+static int64_t others, others_most;	/* sectors of others: lower and upper bound */
+/* Sectors that processes have read and written on all disks. */
 static struct by {
 	int64_t others, pipeline;
-	int64_t kernel;			/* for the receive */
+	int64_t kernel;			/* its threads, beside a receive */
 } by;
 
-/* The disk that a partition is of, or those below a device. */
+/* Add the disk of a partition, or the disks below a device. */
 static void add_disks(const char *path, int depth)
 {
 	char real[PATH_MAX], other[PATH_MAX + 300];
@@ -85,14 +89,14 @@ static void add_disks(const char *path, int depth)
 	if (slaves)
 		closedir(slaves);
 	snprintf(other, sizeof(other), "%s/stat", real);
-	/* two partitions may be of one disk */
+	/* two devices may be on the same disk */
 	for (i = 0; i < nr_stats && strcmp(stats[i], other); i++)
 		;
 	if (!below && i == nr_stats && i < DISKS && (stats[i] = strdup(other)))
 		nr_stats++;
 }
 
-/* Sectors that a process has read, or written as well, by the kernel's account, or -1. */
+/* Set @sectors to what a process has read, or read and written. Return: 0, or -1. */
 static int read_by(pid_t pid, int64_t *sectors, int written)
 {
 	long long r, w;
@@ -106,7 +110,7 @@ static int read_by(pid_t pid, int64_t *sectors, int written)
 	return 0;
 }
 
-/* What the disks have done, all of them together. */
+/* The counts of all disks together. */
 struct done {
 	int64_t requests, sectors, under_way;
 };
@@ -129,7 +133,7 @@ static struct done count(void)
 	return done;
 }
 
-/* A thread of the kernel that does what others have asked for: writes, commits. */
+/* Is it a kernel thread that writes or commits for others? */
 static int is_worker(pid_t pid)
 {
 	char path[40], name[20] = "";
@@ -141,8 +145,8 @@ static int is_worker(pid_t pid)
 }
 
 /*
- * What all other processes have read and written, of any disk; the pipeline is those that the
- * shell has started with us, as the other end of the pipe.
+ * Return: what all other processes have read and written on all disks. The pipeline is our process
+ * group: the shell has started these with us, as the other end of the pipe.
  */
 static struct by count_all(void)
 {
@@ -169,7 +173,7 @@ static struct by count_all(void)
 	return by;
 }
 
-/* Sectors that we and the send have asked for. */
+/* Set @sectors to what we and the send have read. Return: 0, or -1. */
 static int count_ours(int64_t *sectors)
 {
 	int64_t sent = 0;
@@ -213,8 +217,8 @@ void throttle_init(const struct disk *disk, struct shared *of, int for_receive)
 }
 
 /*
- * Wait for as many requests as are under way, until no more than @most are. Return: whether there
- * was time enough for that.
+ * Wait until the disks have completed as many requests as are under way now, and at most @most are
+ * under way. Return: 0 if that took too long.
  */
 static int give_way(int64_t most)
 {
@@ -229,7 +233,7 @@ static int give_way(int64_t most)
 	return now_ns() < end;
 }
 
-/* The first look: others have had no more than there is once the send has what it waits for. */
+/* The first look: find bounds of what others have read so far. */
 static void look_first(void)
 {
 	int64_t before, ours;
@@ -249,20 +253,20 @@ static void look_first(void)
 
 static int is_sure(u64 time)
 {
-	/* the clock begins with the machine */
+	/* the clock may be below HOLD, just after the boot */
 	return sure && time - sure <= HOLD / 2;
 }
 
 /*
- * Nothing of ours is under way: has somebody else been there? What the send waits for makes
- * the count too small, by more or by less, so if there is more than before some process must
- * have read or written it. Those of our pipeline may have done so on another disk: there must
- * be more than others ever had.
+ * While no request of ours is under way: have others used the disks? Requests of the send that are
+ * not complete make their count too small, so a rise alone proves nothing: there must also be a
+ * process that has read or written. The rest of our pipeline may have used another disk, so for it
+ * the count must exceed its upper bound.
  */
 static void look(u64 time)
 {
 	int64_t sectors = count().sectors, ours;
-	/* the beginning */
+	/* the first second ends */
 	int over = asked && !sure && !suspected && time - seen >= HOLD;
 
 	if (count_ours(&ours))
@@ -277,7 +281,7 @@ static void look(u64 time)
 		if ((by.others > before.others && sectors > others) ||
 		    (by.pipeline > before.pipeline && sectors > others_most))
 			sure = time;
-		/* those who were at any disk meanwhile may be here */
+		/* a process that has used some disk may use this one */
 		if (over && by.others > before.others) {
 			suspected = 1;
 			seen = time;
@@ -293,7 +297,7 @@ static void look(u64 time)
 	asked = time - seen < HOLD;
 }
 
-/* Nothing of ours is under way. A batch that was full tells how much the disk gets done. */
+/* No request of ours is under way. A full batch tells how many requests fit into its time. */
 static void end_batch(void)
 {
 	u64 took = now_ns() - begun;
@@ -303,14 +307,14 @@ static void end_batch(void)
 	if (size < LEAST)
 		size = LEAST;
 	admitted = full = 0;
-	/* nobody has waited for what took next to nothing */
+	/* if the batch took no time, nobody has waited for it */
 	if (asked && (took >= 2 * MS || !looked)) {
 		int enough = 1;
 
 		pausing = 1;
 		pthread_mutex_unlock(&lock);
 		if (looked)
-			enough = give_way(1);	/* the send has always one */
+			enough = give_way(1);	/* one request is the send's */
 		else
 			look_first();
 		pthread_mutex_lock(&lock);
@@ -322,7 +326,7 @@ static void end_batch(void)
 		look(now_ns());
 }
 
-/* Who waits and is next in the order of the disk, as an index. */
+/* Return: index of the waiting thread whose request is first in disk order. */
 static u32 first(void)
 {
 	u32 i, least = 0;
@@ -333,14 +337,14 @@ static u32 first(void)
 	return least;
 }
 
-/* Wake that one, which wakes the next once it has gone: of all but one, all would wait again. */
+/* Wake this thread, which then wakes the next: if all were woken, all but one would wait again. */
 static void wake_first(void)
 {
 	if (nr_waiting)
 		pthread_cond_signal(&waiting[first()]->next);
 }
 
-/* Wait for a batch with room, those first that are next in the order of the disk. */
+/* Wait for room in a batch; waiting threads are served in disk order. */
 static void await_room(u64 order, u32 requests)
 {
 	struct waiting self = { .order = order, .next = PTHREAD_COND_INITIALIZER };
@@ -365,7 +369,7 @@ static void await_room(u64 order, u32 requests)
 void throttle_enter(u64 order, u32 requests)
 {
 	pthread_mutex_lock(&lock);
-	/* what comes now may take longer each than what was before */
+	/* a new list begins: its requests may take longer than those before */
 	if (!order)
 		size = LEAST;
 	if (pausing || asked)

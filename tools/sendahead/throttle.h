@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Room on the disk for whoever else reads or writes there.
+ * Leaves time of the disk to other processes.
  */
 #ifndef SENDAHEAD_THROTTLE_H
 #define SENDAHEAD_THROTTLE_H
@@ -9,32 +9,32 @@
 #include "shared.h"
 
 /**
- * throttle_init() - watch the disks
+ * throttle_init() - begin to watch the disks of a file system
  * @disk: the file system
- * @shared: says which process sends or receives: what it reads is no one else's
- * @for_receive: it receives: nor is what is written, or read by the kernel's own threads
+ * @shared: tells which process runs btrfs, whose reads are not those of others
+ * @for_receive: btrfs receives: writes and the kernel's threads are not others either
  *
- * Without accounting in the kernel of what each process reads nothing is ever held back.
+ * If the kernel does not count what each process reads, nothing is ever held back.
  */
 void throttle_init(const struct disk *disk, struct shared *shared, int for_receive);
 
 /**
- * throttle_enter() - ask to have something read, and wait if others want the disk
- * @order: where that lies, in terms of all that is asked for now
- * @requests: at most so many of the disk
+ * throttle_enter() - announce a read, and wait while others use the disk
+ * @order: index of the read in a list in disk order
+ * @requests: limit of the requests that it makes
  */
 void throttle_enter(u64 order, u32 requests);
 
-/* It has been read. */
+/* Tell that the read is complete. */
 void throttle_leave(void);
 
-/* Bytes that the others of our pipeline have read and written, of any disk; 0: not known. */
+/* Return: bytes that the rest of our pipeline has read and written on all disks; 0: not known. */
 int64_t throttle_pipeline(void);
 
-/* Sectors that all but us have read of the disks so far. */
+/* Return: sectors of these disks that other processes have read so far. */
 int64_t throttle_reads(void);
 
-/* How many requests to ask for at once at most. */
+/* Return: limit of requests to make at once. */
 u32 throttle_most(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * BTRFS_IOC_TREE_SEARCH_V2: items of the trees, and the blocks they lie in read into
- * the kernel's cache.
+ * BTRFS_IOC_TREE_SEARCH_V2: returns items of the trees, and reads their blocks into the kernel's
+ * cache.
  */
 #ifndef SENDAHEAD_TREE_SEARCH_H
 #define SENDAHEAD_TREE_SEARCH_H
@@ -17,14 +17,14 @@ struct item {
 struct search {
 	u64 tree;
 	struct key min, max;
-	u64 min_transid;	/* subtrees that are older are not read */
-	u32 nr;			/* of items, at most */
+	u64 min_transid;	/* older subtrees are not read */
+	u32 nr;			/* limit of items */
 };
 
-/* What a search finds: only the size is to be set. */
+/* The items that a search has found. The caller sets only @size. */
 struct items {
 	size_t size;		/* of the buffer */
-	void *args;		/* of the call, with its buffer; the first search makes it */
+	void *args;		/* argument and buffer of the ioctl; made by the first search */
 	u32 left;
 	const u8 *at, *end;
 };
@@ -37,17 +37,17 @@ void items_free(struct items *items);
  * @search: what to find
  * @items: takes them, for items_next()
  *
- * Gives up without memory.
+ * Gives up if there is no memory.
  *
- * Return: 0, or -1 with errno set; EOVERFLOW where the first item is too large
+ * Return: 0, or -1 with errno set; EOVERFLOW if the first item is larger than the buffer
  */
 int search_run(int fd, const struct search *search, struct items *items);
 
 /**
- * search_first() - find the first item of an object that is of one type
+ * search_first() - find the first item with an objectid and type
  * @fd: any file of the file system
- * @tree: its tree
- * @key: the least key it can have
+ * @tree: the tree
+ * @key: the smallest key that it can have
  * @items: takes it
  * @item: set to it
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What all parts of the program have at hand.
+ * Helpers for all parts of the program.
  */
 #include <stdlib.h>
 

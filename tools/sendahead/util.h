@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What all parts of the program have at hand.
+ * Types and helpers for all parts of the program.
  */
 #ifndef SENDAHEAD_UTIL_H
 #define SENDAHEAD_UTIL_H
@@ -64,7 +64,7 @@ struct key {
 
 static const struct key key_max = { UINT64_MAX, UINT8_MAX, UINT64_MAX };
 
-/* The order of two keys, or of what begins with them; also for qsort() and bsearch(). */
+/* Compare two keys, or structs that begin with one; also for qsort() and bsearch(). */
 static inline int key_cmp(const void *first, const void *second)
 {
 	const struct key *a = first, *b = second;
@@ -80,27 +80,27 @@ static inline int key_cmp(const void *first, const void *second)
 
 /**
  * give_up() - end the process that reads ahead; the send goes on without it
- * @format: why, as for printf(), a sentence without its end
+ * @format: the reason, as for printf(): a sentence without its full stop
  */
 void give_up(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* For qsort(), of what begins with an u64. */
+/* Compare structs that begin with a u64, for qsort(). */
 int by_number(const void *a, const void *b);
 
 /**
- * more() - room for one more element of an array
+ * more() - make room for one more element of an array
  * @array: the array, or NULL
- * @room: how many elements there is room for, updated
- * @count: how many it has
- * @size: bytes of an element
+ * @room: number of elements that have room, updated
+ * @count: number of elements in use
+ * @size: size of an element in bytes
  *
- * Gives up where there is no memory.
+ * Gives up if there is no memory.
  *
- * Return: the array, perhaps at another place
+ * Return: the array, perhaps at another address
  */
 void *more(void *array, size_t *room, size_t count, size_t size);
 
-/* The place of one more element at the end of a list: a struct with @v, their number @n, @room. */
+/* Return: the address of a new last element of a list, a struct with members v, n and room. */
 #define append(list) \
 ({ \
 	__typeof__(list) _list = (list); \
@@ -108,7 +108,7 @@ void *more(void *array, size_t *room, size_t count, size_t size);
 	&_list->v[_list->n++]; \
 })
 
-/* Sort a list by the function for qsort(). */
+/* Sort a list by a function for qsort(). */
 #define sort_list(list, order) \
 ({ \
 	__typeof__(list) _list = (list); \
@@ -116,7 +116,7 @@ void *more(void *array, size_t *room, size_t count, size_t size);
 		qsort(_list->v, _list->n, sizeof(*_list->v), order); \
 })
 
-/* Leave out the first elements of a list. */
+/* Remove the first elements of a list. */
 #define drop_first(list, count) \
 ({ \
 	__typeof__(list) _list = (list); \

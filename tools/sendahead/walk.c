@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The leaves that a send reads, from the nodes above them.
+ * Finds the leaves that a send reads, from the nodes above them.
  *
- * Each tree is walked in the order of its keys, the two in step. A block that both have
- * begins with the same key in both, so it is the next one of both at the same time.
+ * Both trees are walked in the order of their keys, in step. A block that both trees share has the
+ * same first key in both, so both walks come to it at the same time.
  */
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ static const struct pointer *current(const struct walk *walk)
 	return level->node ? &level->node->child[level->slot] : NULL;
 }
 
-/* The first key behind all that the current pointer leads to. */
+/* Return: the first key that is behind the subtree of the current pointer. */
 static struct key key_behind(const struct walk *walk)
 {
 	const struct level *level;
@@ -86,7 +86,7 @@ static void next(struct walk *walk)
 	}
 }
 
-/* As far as the nodes in memory tell. */
+/* Does the other tree share this block? Only nodes that are in memory are looked at. */
 static int other_has(const struct walk *other, const struct pointer *child)
 {
 	const struct node *node = other ? other->levels[child->level + 1].node : NULL;
@@ -140,7 +140,7 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	parallel(walk->threads, n, read_one, &reading);
 }
 
-/* Go from the current pointer to the first one in the node that it points to. */
+/* Go from the current pointer to the first pointer in its node. Return: 0, or -1. */
 static int descend(struct walk *walk, const struct walk *other)
 {
 	struct level *level = &walk->levels[walk->top];
@@ -148,7 +148,7 @@ static int descend(struct walk *walk, const struct walk *other)
 	struct key behind = key_behind(walk);
 	struct node *node;
 
-	/* the root is read by itself */
+	/* nothing to read ahead beside the root */
 	if (walk->top <= walk->root.level && level->slot - level->ahead_from >= level->ahead_nr)
 		read_ahead(walk, level, other);
 	node = level->ahead[level->slot - level->ahead_from];
@@ -157,7 +157,7 @@ static int descend(struct walk *walk, const struct walk *other)
 		walk->nodes++;
 		node = disk_node(walk->disk, at);
 	}
-	/* a node in two places would be walked for ever */
+	/* check the keys: a damaged pointer to a node above would loop forever */
 	if (node && walk->top <= walk->root.level &&
 	    (key_cmp(&node->child[0].key, &at->key) ||
 	     key_cmp(&node->child[node->nr - 1].key, &behind) >= 0)) {

@@ -1,70 +1,70 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The leaves that a send reads, from the nodes above them.
+ * Finds the leaves that a send reads, from the nodes above them.
  */
 #ifndef SENDAHEAD_WALK_H
 #define SENDAHEAD_WALK_H
 
 #include "disk.h"
 
-/* Nodes that are read at once, and of each level of a tree kept at most. */
+/* Limit of the nodes of a level that are read at once and kept. */
 #define WALK_AHEAD 128
 
 struct level {
 	struct node *node;
 	u32 slot;
-	struct node *ahead[WALK_AHEAD];	/* of the children, from slot ahead_from on */
+	struct node *ahead[WALK_AHEAD];	/* children that were read, from ahead_from on */
 	u32 ahead_from, ahead_nr;
 };
 
-/* A place in a tree: a pointer whose block has not been looked at. */
+/* A position in a tree: a pointer to a block that has not been walked. */
 struct walk {
 	const struct disk *disk;
 	struct pointer root;
 	int top;			/* level of the lowest node read */
-	int lowest;			/* level of what is found: 0, or nodes instead of leaves */
-	/* above the root one whose only child it is, and one that is never read: the end */
+	int lowest;			/* level of the blocks to find: 0 for leaves */
+	/* one level above the root, whose only child is the root, and an empty one: the end */
 	struct level levels[MAX_LEVEL + 2];
 	u32 threads;
-	u32 ahead;			/* nodes read at once */
-	u64 nodes;			/* read so far */
+	u32 ahead;			/* limit of nodes read at once */
+	u64 nodes;			/* number of nodes read so far */
 };
 
 /* A leaf to be read. */
 struct leaf {
 	struct pointer at;
 	struct key end;		/* the next leaf's first key, key_max for the last */
-	u8 parent;		/* of the parent's tree, not of that which is sent */
+	u8 parent;		/* it is in the parent's tree */
 };
 
-/* Begin at the root; gives up without memory. */
+/* Begin a walk at the root. Gives up if there is no memory. */
 void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root,
 	       u32 threads);
 void walk_free(struct walk *walk);
 
 /**
- * walk_next_leaf() - the next leaf that the send reads, in the order of keys
- * @tree: place in the tree that is sent
- * @parent: place in that of the parent, or NULL: then all leaves are read
+ * walk_next_leaf() - find the next leaf that the send reads, in the order of keys
+ * @tree: position in the tree that is sent
+ * @parent: position in the parent's tree, or NULL for a full send, which reads all leaves
  * @leaf: set to the leaf
  *
- * A block that both trees have, at the same address and of the same generation, is left
- * out with everything below it. Memory does not depend on the size of the trees.
+ * A block that both trees share, with the same address and generation, is left out with all
+ * below it. The memory needed does not depend on the size of the trees.
  *
- * Return: 1, 0 at the end, -1 if a node is not what it has to be
+ * Return: 1, 0 at the end, -1 if a node cannot be read or is invalid
  */
 int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf);
 
-/* The smallest key that leaves not yet returned can have. */
+/* Return: the smallest key that leaves not yet returned can have. */
 struct key walk_key(const struct walk *walk);
 
 /**
  * walk_seek() - go on to the leaf that a key belongs to
- * @walk: place in the tree, only moved forward
+ * @walk: position in the tree; only moved forward
  * @key: the key
- * @leaf: set to the leaf, which stays the next one
+ * @leaf: set to the leaf, which the next call may return again
  *
- * Return: 1, 0 if there is none, -1 if a node is not what it has to be
+ * Return: 1, 0 if there is none, -1 if a node cannot be read or is invalid
  */
 int walk_seek(struct walk *walk, const struct key *key, struct leaf *leaf);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files are written to the disk while the stream still arrives. The kernel begins when a tenth of
- * the memory waits to be written, or after half a minute: most increments are smaller, and the
- * disk would have nothing to do until they are synced. Who writes whole files, in their order,
- * allocates what a sync would.
+ * Begins writeback of received files while the stream still arrives. By itself the kernel begins
+ * when a tenth of the memory is dirty, or after half a minute. Most increments are smaller, so the
+ * disk would be idle until the sync at the end. Whole files are written, in the order of the
+ * stream, so their extents are allocated as a sync would allocate them.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,13 +19,14 @@
 #include "receive.h"
 #include "writeback.h"
 
-#define RUN (16 << 20)			/* bytes that are begun at once, at least */
-#define PART (64 << 20)			/* of a larger file */
-#define LEAST 4096			/* smaller ones may be in the tree */
+#define RUN (16 << 20)			/* begin when complete files have so many bytes */
+#define PART (64 << 20)			/* larger files are written in such parts */
+#define LEAST 4096			/* smaller files are left out: they may be inline */
 
 struct file {
 	char *path;
-	u64 at, bytes;			/* it is received when the stream is past that */
+	u64 at;				/* complete when btrfs has read so far; NONE: open */
+	u64 bytes;
 };
 
 struct files {
@@ -34,11 +35,11 @@ struct files {
 	int fd;
 };
 
-static struct files files;		/* the last one of them may have no end yet */
-static size_t received;			/* of these, with so many bytes */
-static u64 received_bytes;
-static int64_t read_before = -1;
-static atomic_int busy;
+static struct files files;		/* the last one may be open */
+static size_t received;			/* the first so many are complete, */
+static u64 received_bytes;		/* with so many bytes */
+static int64_t read_before = -1;	/* what others had read the last time */
+static atomic_int busy;			/* a thread is at work */
 
 void writeback_end(u64 at)
 {
@@ -77,7 +78,7 @@ int look_up_beneath(int directory, const char *path)
 	return syscall(__NR_openat2, directory, path, &how, sizeof(how));
 }
 
-/* No device, nor FIFO. Return: a file, or -1. */
+/* Open a regular file, and nothing else. Return: a descriptor, or -1. */
 static int open_regular(int directory, const char *path)
 {
 	int found = look_up_beneath(directory, path), fd = -1;
@@ -129,7 +130,7 @@ int writeback_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 	while (some->n < received)
 		*append(some) = files.v[some->n];
 	some->fd = fd;
-	/* somebody else, or the send on the same disk, or no thread: they are left to the sync */
+	/* others, such as a send, read the disk, or no thread is left: leave all to the sync */
 	if (read_now - read_before > (int64_t)(received_bytes / 1024) || room_threads(2) < 2)
 		while (some->n)
 			free(some->v[--some->n].path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Files are written to the disk while the stream still arrives.
+ * Begins writeback of received files while the stream still arrives.
  */
 #ifndef SENDAHEAD_WRITEBACK_H
 #define SENDAHEAD_WRITEBACK_H
@@ -9,26 +9,26 @@
 
 /**
  * look_up_beneath() - look up a path of a stream, which is not to be trusted
- * @directory: where it begins
- * @path: the path; nothing outside is looked at, nor behind a symbolic link or a mount
+ * @directory: the directory that the path is relative to
+ * @path: the path; symbolic links, mounts and ways out of the directory are refused
  *
- * Return: a descriptor with O_PATH, or -1 with errno set, as always before Linux 5.6
+ * Return: a descriptor with O_PATH, or -1 with errno set; before Linux 5.6 always -1
  */
 int look_up_beneath(int directory, const char *path);
 
-/* So many bytes of a file are written by a command at this place in the stream. */
+/* Note that the command at offset @at of the stream writes @bytes to a file. */
 void writeback_add(const char *path, u64 at, u64 bytes);
 
-/* No more comes of the file that was written last: this is the place behind it. */
+/* Note that the file written last is complete; @at: the offset behind its last command. */
 void writeback_end(u64 at);
 
 /**
- * writeback_run() - have the disk begin with what is received, where that is enough for a good run
- * @fd: the directory that the paths begin in
- * @queue: what has come, and what is received
- * @reads: sectors that others have read of the disks of that file system so far
+ * writeback_run() - begin writeback of complete files, if they are large enough for a good run
+ * @fd: the directory that the paths are relative to
+ * @queue: tells how much of the stream btrfs has read
+ * @reads: returns how many sectors other processes have read of the file system's disks so far
  *
- * Where others read these disks, nothing is written.
+ * Nothing is written while others read these disks.
  *
  * Return: whether files are left
  */
