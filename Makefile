@@ -35,7 +35,7 @@ help:
 	@echo '              KERNELS="6.12 5.10" on those, KERNELS=all all of them on each,'
 	@echo '              TESTS="vm bench/002" only these. What a slow machine has no time'
 	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
-	@echo 'make soak     random tests of all classes (histories, faults, loads) for'
+	@echo 'make soak     random tests of all classes (histories, loads) for'
 	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
 	@echo '              patched kernel and on the stock one; PROGRAM=yes: on the stock one with btrfs'
