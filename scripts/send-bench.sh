@@ -124,7 +124,7 @@ update_files() {
 		"${job[UPDATE_EVERY]}" -c "pwrite -q -S 0xcd 0 ${job[UPDATE_BYTES]}"
 }
 
-mount_bench() { run mount --types btrfs --options "${1:-defaults}" "${job[device]}" "$mnt"; }
+mount_bench() { run mount --types btrfs --options "${1:-defaults}${job[others]-}" "${job[device]}" "$mnt"; }
 snapshot() { run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$1"; }
 
 build_published() {

@@ -136,7 +136,7 @@ clock_ahead() {
 read_busy() {
 	local device text=''
 
-	for device in "${job[device]}" ${job[receive_device]:+"${job[receive_device]}"}; do
+	for device in "${devices[@]}" ${job[receive_device]:+"${job[receive_device]}"}; do
 		text+=$(< "/sys/class/block/${device##*/}/stat")$'\n'
 	done
 	printf -v "$1" '%s' "$text$(< /proc/stat)"
@@ -211,14 +211,14 @@ list_metadata() {
 		-o -printf '%p %y %m %U %G %s %T@ %l\n' | LC_ALL=C sort)
 }
 
-# counters_json WHICH FILE: those of the simulated disk whose operation matches, as an object.
+# counters_json WHICH FILE...: those of the simulated disks whose operation matches, as an object.
 counters_json() {
 	jq --raw-input --slurp --compact-output --arg which "$1" '
 		rtrimstr("\n") | split("\n") | map(split("\t")) | .[0] as $names |
 		(.[1:] | map(select(.[0] | test($which)) | [$names, .] | transpose |
 			map({(.[0]): (.[1] | tonumber?)}) | add)) as $rows |
 		["requests", "sectors", "hits", "seek_ns", "rotation_ns", "transfer_ns"] |
-		map({(.): ([$rows[][.]] | add // 0)}) | add' "$2"
+		map({(.): ([$rows[][.]] | add // 0)}) | add' "${@:2}"
 }
 
 # keep_trace DISK NAME: prints the file as JSON, or null where none is kept.
@@ -249,18 +249,22 @@ receiving_json() {
 		'{$reads, $writes, $trace}'
 }
 
-# Begin to watch a simulated disk.
-watch_disk() {
-	run "$top/tools/rotdisk/rotdisk" trace "$1" clear
-	run "$top/tools/rotdisk/rotdisk" trace "$1" on
-	run "$top/tools/rotdisk/rotdisk" counters "$1" --reset
+# Begin to watch the simulated disks.
+watch_disks() {
+	local name
+
+	for name in "${suffixes[@]/#/$disk}" "$@"; do
+		run "$top/tools/rotdisk/rotdisk" trace "$name" clear
+		run "$top/tools/rotdisk/rotdisk" trace "$name" on
+		run "$top/tools/rotdisk/rotdisk" counters "$name" --reset
+	done
 }
 
 # one_send WHICH
 one_send() {
 	local which=$1 processor=null trace_file=null counters before after
 	local start=0 end=0 sync_start='' send_options=() beside_times='' receiving=null
-	local busy_before busy_after
+	local busy_before busy_after suffix
 
 	[[ ${job[no_data]} == 0 ]] || send_options+=(--no-data)
 	[[ ${job[compressed_data]} == 0 ]] || send_options+=(--proto 2 --compressed-data)
@@ -276,8 +280,7 @@ one_send() {
 		run_to /dev/null btrfs send --quiet "${send_options[@]}"
 	fi
 	if [[ ${job[simulated]} == 1 ]]; then
-		watch_disk "$disk"
-		[[ ${job[to]} != receive ]] || watch_disk "$receive_disk"
+		watch_disks ${job[receive_device]:+"$receive_disk"}
 	fi
 	[[ ${job[dry_run]} == 1 ]] || before=$(disk_stat "${job[device]}")
 	timed_send
@@ -285,8 +288,11 @@ one_send() {
 	if [[ ${job[simulated]} == 1 ]]; then
 		[[ ${job[to]}${job[dry_run]} != receive0 ]] ||
 			receiving=$(receiving_json "$variant-$which-$sample")
-		run_to "$work_dir/counters" "$top/tools/rotdisk/rotdisk" counters "$disk"
-		run "$top/tools/rotdisk/rotdisk" trace "$disk" off
+		for suffix in "${suffixes[@]}"; do
+			run_to "$work_dir/counters$suffix" "$top/tools/rotdisk/rotdisk" counters \
+				"$disk$suffix"
+		done
+		each_disk trace off
 	fi
 	if [[ ${job[to]} == receive ]]; then
 		disk_timing off
@@ -305,8 +311,10 @@ one_send() {
 	wait_for_file "$work_dir/sha256"
 	wait_for_file "$work_dir/bytes"
 	if [[ ${job[simulated]} == 1 ]]; then
-		counters=$(counters_json ^read_ "$work_dir/counters")
-		trace_file=$(keep_trace "$disk" "$variant-$which-$sample")
+		counters=$(counters_json ^read_ "${suffixes[@]/#/$work_dir/counters}")
+		trace_file=$(for suffix in "${suffixes[@]}"; do
+			keep_trace "$disk$suffix" "$variant-$which-$sample$suffix"
+		done)
 	else
 		counters=$(jq --null-input --compact-output '[$ARGS.positional[] / " " | map(tonumber)] |
 			{requests: (.[1][0] - .[0][0]), sectors: (.[1][1] - .[0][1]), hits: null,
@@ -320,7 +328,8 @@ one_send() {
 		--argjson first "$(cat "$work_dir/first_byte" 2>/dev/null || echo null)" \
 		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
 		--arg sha256 "$(cat "$work_dir/sha256")" \
-		--argjson counters "$counters" --argjson trace "$trace_file" \
+		--argjson counters "$counters" --argjson trace "${trace_file%%$'\n'*}" \
+		--argjson traces "[${trace_file//$'\n'/,}]" \
 		--arg processor "$processor" --arg before "$busy_before" --arg after "$busy_after" \
 		--argjson program "$(cat "$work_dir/program" 2>/dev/null || echo null)" \
 		--argjson beside "${beside_times:-null}" --argjson sync "${sync_start:-null}" \
@@ -336,7 +345,7 @@ one_send() {
 			else {cpu: ((.[1].cpu - .[0].cpu) * 1000000)} end)) as $busy |
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
-		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace,
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $traces,
 		 user_ns: ($processor | split(" ")[0] | ns // null),
 		 system_ns: ($processor | split(" ")[1] | ns // null),
 		 busy: {disks_ns: [$busy[].disk // empty], processors_ns: [$busy[].cpu // empty]}, $program} +

@@ -147,7 +147,7 @@ build_tree() {
 	# several runs may be on this machine, and a kernel takes a file system once only
 	[[ ${job[lane]} == host ]] || uuid=(--uuid 5e1dab1e-0000-4000-8000-000000000001)
 	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${job[NODESIZE]}" \
-		--metadata dup "${uuid[@]}" "${job[device]}"
+		--data "${job[data]}" --metadata "${job[metadata]}" "${uuid[@]}" "${devices[@]}"
 	mount_bench "max_inline=${job[MAX_INLINE]}${job[COMPRESS]:+,compress=${job[COMPRESS]}}"
 	[[ ${job[receive_rounds]} == 0 ]] || make_receiver
 	if [[ ${job[GENERATOR]} == published ]]; then

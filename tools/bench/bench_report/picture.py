@@ -4,7 +4,7 @@
 import html
 
 from bench_report.runs import lookup, printable
-from bench_report.tables import seconds
+from bench_report.tables import percent, seconds
 from bench_report.traces import SECTOR, read_trace
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 420, 230, 52, 34, 40
@@ -20,9 +20,9 @@ FAR_SUPERBLOCK = (256 << 30) // SECTOR
 class Panel:
     """The commands of one disk during one send: its address over time."""
 
-    def __init__(self, run, row, receiving):
-        sample = row["drawn"]
-        trace = lookup(sample, "receiving", "trace") if receiving else sample["trace"]
+    def __init__(self, run, row, disk):
+        sample, receiving = row["drawn"], disk is None
+        trace = lookup(sample, "receiving", "trace") if receiving else sample["traces"][disk]
         reads = read_trace(run, trace) if trace else []
         writes = read_trace(run, trace, "W") if trace and receiving else []
         self.strokes = ((MOVED, [r for r in reads if not r.hit]),
@@ -36,6 +36,8 @@ class Panel:
         self.title = f"{row['variant']}, {row['send']}: {seconds(sample['elapsed_ns'])} s{which}"
         self.title += f"; receiving disk, {len(reads):,} reads, {len(writes):,} writes" if receiving \
             else f"; {len(reads):,} reads"
+        if len(sample["traces"]) > 1 and not receiving:
+            self.title += f"; disk {disk + 1}, busy {percent(row['disks_busy'][disk])}"
 
     def draw(self, end, low, high):
         """The panel, with these axes: a stroke for the time the disk spent on each command."""
@@ -79,9 +81,9 @@ def tic_step(end):
 
 def panels(runs, rows):
     """{send: panels as SVG without a frame}; those of a send, and of a disk, have the same axes."""
-    drawn = [(row["send"], receiving, Panel(run, row, receiving)) for run in runs for row in rows
-             for receiving in (False, True)
-             if row["run"] == run.name and (row["receiving"] or not receiving)]
+    drawn = [(row["send"], disk is None, Panel(run, row, disk)) for run in runs for row in rows
+             if row["run"] == run.name
+             for disk in [*range(len(row["drawn"]["traces"])), *[None] * bool(row["receiving"])]]
     bodies = {}
     for send, receiving, panel in drawn:
         same = [other for _, which, other in drawn if which == receiving]

@@ -29,23 +29,29 @@ def overlap(row, base):
 
 
 def trace_facts(run, traces, profile, floor):
-    """What traces say, of which each has its number of reads: distinct bytes and floor."""
+    """What traces say, of which each has its number of reads: distinct bytes and floor. Several
+    disks read at once: the floor is that of the one that needs longest for what it has read.
+    """
     facts = {"distinct_bytes": None, "floor_ns": None, "floor_reason": None}
     ranges = []
-    for trace, requests in traces:
-        reads = read_trace(run, trace) if trace else []
-        if len(reads) < requests or not trace:
-            facts["floor_reason"] = f"the trace holds {len(reads)} of {requests} reads" if trace \
+    for disks, requests in traces:
+        reads = [read_trace(run, trace) if trace else [] for trace in disks]
+        found = sum(map(len, reads))
+        if found < requests or not all(disks):
+            facts["floor_reason"] = f"the trace holds {found} of {requests} reads" if all(disks) \
                 else "no trace of the disk's commands"
             return facts
-        ranges.append(merge(reads))
-    facts["distinct_bytes"] = median(sum(e - s for s, e in r) * SECTOR for r in ranges)
+        ranges.append([merge(each) for each in reads])
+    facts["distinct_bytes"] = median(sum(e - s for r in each for s, e in r) * SECTOR
+                                     for each in ranges)
+    profiles = [run.file(profile.replace(".", f"-{disk + 1}.") if disk else profile)
+                for disk in range(len(ranges[0]))]
     if not os.path.exists(run.file(profile)):
         facts["floor_reason"] = "a real disk has no model"
     elif floor.missing:
         facts["floor_reason"] = floor.missing
     else:
-        facts["floor_ns"] = median(floor.ns(run.file(profile), r) for r in ranges)
+        facts["floor_ns"] = median(max(map(floor.ns, profiles, each)) for each in ranges)
     return facts
 
 
@@ -53,7 +59,7 @@ def receiving_facts(run, disks, floor):
     """What the receiving disk read and wrote, medians; None if there was none."""
     if not disks:
         return None
-    facts = trace_facts(run, [(disk["trace"], disk["reads"]["requests"]) for disk in disks],
+    facts = trace_facts(run, [([disk["trace"]], disk["reads"]["requests"]) for disk in disks],
                         "receive-profile.conf", floor)
     for kind in ("reads", "writes"):
         did = {key: median(disk[kind][key] for disk in disks) for key in disks[0][kind]}
@@ -78,7 +84,7 @@ def make_row(run, send, variant, floor):
         "first_byte_ns", "stream_bytes", "user_ns", "system_ns", "sync_ns")}
     parts = [middle[key] for key in ("seek_ns", "rotation_ns", "transfer_ns")]
     service = None if None in parts else sum(parts)
-    facts = trace_facts(run, [(s["trace"], s["requests"]) for s in samples], "profile.conf", floor)
+    facts = trace_facts(run, [(s["traces"], s["requests"]) for s in samples], "profile.conf", floor)
     beside = [s["beside"] for s in samples if s["beside"]]
     return {
         "run": run.name, "send": send, "variant": variant, "n": len(samples), **middle, **facts,
@@ -90,7 +96,7 @@ def make_row(run, send, variant, floor):
         "bytes": middle["sectors"] * SECTOR,
         "seek_share": ratio(parts[0], service), "rotation_share": ratio(parts[1], service),
         "transfer_share": ratio(parts[2], service),
-        "busy_share": ratio(service, middle["elapsed_ns"]),
+        "busy_share": ratio(service, middle["elapsed_ns"] * len(samples[0]["traces"])),
         "disks_busy": busy_shares(samples, "disks_ns"),
         "processors_busy": busy_shares(samples, "processors_ns"),
         "stream_sha256": samples[0]["stream_sha256"],

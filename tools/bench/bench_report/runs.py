@@ -58,7 +58,9 @@ class Run:
             where = f"{path} line {number}"
             sample = check_sample(read_json(line, where), where)
             samples.append(scaled(sample, self.scale))
-            for trace in filter(None, (sample["trace"], lookup(sample, "receiving", "trace"))):
+            # of runs before there could be several disks
+            sample.setdefault("traces", [sample["trace"]])
+            for trace in filter(None, (*sample["traces"], lookup(sample, "receiving", "trace"))):
                 if not os.path.isfile(self.file(trace)):
                     raise InputError(f"{self.file(trace)} is missing, the run is damaged")
         return samples

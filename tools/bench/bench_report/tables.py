@@ -59,7 +59,9 @@ def describe_disk(env):
     """What disk this was."""
     device = lookup(env, "device", "name") or "-"
     if env.get("profile"):
-        return f"simulated {env['profile']}"
+        several = env.get("disks") or 1
+        return f"simulated {env['profile']}" + ("" if several == 1 else (
+            f" x {several}, data {env['data']}, metadata {env['metadata']}"))
     kind = {True: ", rotational", False: ", not rotational"}.get(lookup(env, "device", "rotational"), "")
     nbytes = lookup(env, "device", "size_bytes")
     return f"real disk {device}" + (f", {nbytes / 1e9:,.0f} GB" if is_number(nbytes) else "") + kind
@@ -200,7 +202,7 @@ def pipe_rows(rows):
     """What was busy in a pipe of two disks."""
     for row in rows:
         if row["receiving"]:
-            busy = dict(zip(("source", "target"), row["disks_busy"]))
+            busy = dict(zip(("target", "source"), row["disks_busy"][::-1]))
             cpus = {f"cpu{index}": share for index, share in enumerate(row["processors_busy"])}
             yield {**row, **busy, **cpus}
 
@@ -215,6 +217,8 @@ def report(runs, rows):
                run.env.get("clock") == "all" for run in runs):
             row["instructions"] = row["elapsed_ns"] / next(
                 run.scale for run in runs if run.name == row["run"])
+        if len(row["drawn"]["traces"]) > 1:
+            row.update({f"disk{k}": share for k, share in enumerate(row["disks_busy"], 1)})
     pipes = list(pipe_rows(rows))
     beside = [{**row, **row["beside"]} for row in rows if row["beside"]]
     tables = [
@@ -231,7 +235,8 @@ def report(runs, rows):
             ("distinct MiB", mebibytes, "distinct_bytes"),
             ("ms/request", milliseconds, "per_request_ns"), ("buffer hits", count, "hits"),
             ("seek", percent, "seek_share"), ("rotation", percent, "rotation_share"),
-            ("transfer", percent, "transfer_share"), ("busy", percent, "busy_share")], rows),
+            ("transfer", percent, "transfer_share"), ("busy", percent, "busy_share")] + [
+            (f"disk {k} busy", percent, f"disk{k}") for k in range(1, 17)], rows),
         make_table("what the receiving disk did", [
             ("reads", count, "reads"), ("MiB read", mebibytes, "reads_bytes"),
             ("distinct MiB", mebibytes, "distinct_bytes"), ("reading s", seconds, "reads_busy_ns"),

@@ -85,7 +85,8 @@ def environment(run):
                 for profile in (options.profile, options.receive_profile)]
     receive = options.to == "receive"
     commit = output_of("git", "rev-parse", "HEAD")
-    same = ("samples", "to", "no_data", "compressed_data", "cached", "instruction_ns")
+    same = ("samples", "to", "no_data", "compressed_data", "cached", "instruction_ns",
+            "disks", "data", "metadata")
     return {
         "run": os.path.basename(run.output),
         "command": shlex.join(["tools/bench/send-bench", *options.arguments]),

@@ -72,6 +72,7 @@ def words(pattern, what):
 
 
 SIZE = words(r"[1-9][0-9]{0,5}[KMG]", "a size such as 512M or 8G")
+PROFILE = words("single|dup|raid0|raid1|raid1c[34]|raid10|raid[56]", "a profile of btrfs")
 NAME = words(r"(?s).+", "something")
 
 
@@ -97,6 +98,13 @@ def make_parser():
     add("--profile", type=NAME, default="desktop-7200", metavar="NAME",
         help="simulated disk: one of drivers/block/rotdisk/profiles, or a file (with a slash); "
         "default %(default)s")
+    add("--disks", type=number(1, 16), default=1, metavar="N",
+        help="simulated disks that the file system lies on; --profile may name several, which they "
+        "have in turn")
+    add("--data", type=PROFILE, default="single", metavar="PROFILE",
+        help="how data lies on them: single, raid0, raid1, raid1c3, raid1c4, raid10, raid5, raid6")
+    add("--metadata", type=PROFILE, metavar="PROFILE",
+        help="how tree blocks do (default: dup on one disk, raid1 on more)")
     add("--kind", choices=("uml", "qemu", "host"), default="uml",
         help="kind of virtual machine (default uml); host: none, but a simulated disk in real time "
         "under this machine's own kernel; needs root")
@@ -180,7 +188,8 @@ def parse(arguments):
         options.to, options.rate = "receive", options.rate or "12M"
         options.latency = options.latency or 20
     check(options)
-    options.receive_profile = options.receive_profile or options.profile
+    options.metadata = options.metadata or ("dup" if options.disks == 1 else "raid1")
+    options.receive_profile = options.receive_profile or options.profile.split(",")[0]
     return options
 
 
@@ -207,6 +216,8 @@ def check(options):
         wrong("--cached leaves nothing that takes time: it goes with --clock all")
     if options.cached and (options.device or options.receive_rounds):
         wrong("--cached goes without --device and --receive-rounds")
+    if options.disks > 1 and (options.device or options.clock == "all"):
+        wrong("--disks goes without --device and --clock all")
     if re.fullmatch("[0-9]{1,3}K", options.buffer):
         wrong(f"--buffer takes 1M at least, not '{options.buffer}'")
     for name in RECEIVE:

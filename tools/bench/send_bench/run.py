@@ -71,7 +71,10 @@ class Run:
                 wrong(f"{options.device} is not a block device")
         else:
             self.lane = "microvm" if options.clock == "all" else options.kind
-            self.profiles["profile.conf"] = find_profile(options.profile)
+            profiles = options.profile.split(",")
+            for disk in range(options.disks):
+                self.profiles[f"profile{suffix(disk)}.conf"] = find_profile(
+                    profiles[disk % len(profiles)])
             if options.to == "receive":
                 self.profiles["receive-profile.conf"] = find_profile(options.receive_profile)
         if options.kind == "host" and not options.dry_run:
@@ -284,7 +287,7 @@ class Run:
                 self.stage("measure", variant, str(sample + 1))
         if self.options.dry_run:
             return
-        if not self.options.no_trace and os.path.exists(self.path("disk")):
+        if not self.options.no_trace and self.options.disks == 1 and os.path.exists(self.path("disk")):
             with open(self.path("classes.tsv"), "wb") as file:
                 if subprocess.run([tool("tools", "bench", "bench-classes"), self.path("disk")],
                                   stdout=file, check=False).returncode:
@@ -294,7 +297,7 @@ class Run:
         with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
             file.write("\n")
-        for name in ("disk", "receive-disk", "slow-*.conf", "fio*.json", "skipped", "btrfs-progs",
+        for name in ("disk*", "receive-disk", "slow-*.conf", "fio*.json", "skipped", "btrfs-progs",
                      "tree-snap?.json", "job"):
             for path in glob.glob(glob.escape(self.partial) + "/" + name):
                 os.remove(path)
@@ -344,6 +347,11 @@ def is_device(path, kind):
 def size(text):
     """512M in bytes."""
     return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]]
+
+
+def suffix(disk):
+    """What the names of a disk's files have after the first disk's."""
+    return f"-{disk + 1}" if disk else ""
 
 
 def find_profile(name):
