@@ -16,7 +16,7 @@ MINUTES ?= 80
 
 rotdisk := drivers/block/rotdisk
 
-.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh port series deb program install uninstall release man clean
+.PHONY: help demo bench results test quick soak check check-newest fstests kernels kmod edit refresh series deb program install uninstall release man clean
 .DELETE_ON_ERROR:
 
 help:
@@ -44,12 +44,11 @@ help:
 	@echo 'make edit     the source of KERNEL with patches/KERNEL/readahead as commits of git, in'
 	@echo '              build/edit-KERNEL; KERNEL=7.2/fixes, 7.2/searches: those of another series'
 	@echo 'make refresh  write these commits back to that folder, show what has changed'
-	@echo 'make port     FROM=KERNEL TO=KERNEL: pick a change in one such tree into another'
 	@echo 'make series   write the mails of each series for the kernel list to out/KERNEL and check them'
 	@echo 'make program  build build/sendahead, which reads ahead of btrfs send on a stock kernel'
 	@echo 'make install  put it into PREFIX=/usr/local, with its manual page; DESTDIR=; make uninstall'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
-	@echo 'make check-newest  see whether each series applies to the newest source of each suite'
+	@echo 'make check-newest  see whether each series applies to the newest source'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
 	@echo '              kernels of the machine it is installed on, in out/'
 	@echo 'make release VERSION=...  all files of a release, in out/: programs, packages, source, patches'
@@ -106,9 +105,6 @@ edit refresh:
 	@scripts/install-deps kernel
 	@tools/kernels/patches $@ '$(KERNEL)'
 
-port:
-	@tools/kernels/patches port '$(FROM)' '$(TO)' $(SINCE)
-
 series:
 	@scripts/install-deps kernel
 	@tools/kernels/make-series --check '$(KERNEL)'
@@ -122,7 +118,9 @@ kmod:
 
 check-newest:
 	@scripts/install-deps kernel
-	@tools/kernels/check-newest
+	@for kernel in $$(tools/kernels/supported); do \
+		tools/kernels/kernel-source --update "$$kernel" && \
+		{ test "$$kernel" = 6.1 || tools/kernels/apply-series --check "$$kernel"; } || exit; done
 
 deb:
 	@scripts/install-deps deb
@@ -150,7 +148,7 @@ man:
 	@! type apt-get >/dev/null 2>&1 || scripts/install-deps man
 	@$(MAKE) --no-print-directory program
 	@mkdir -p build/man
-	@cd tools/kernels && for tool in apply-series build-modules build-root check-newest \
+	@cd tools/kernels && for tool in apply-series build-modules build-root \
 			debian-kernel kernel-source; do \
 		help2man --no-info --version-string=sendahead --output=../../build/man/$$tool.1 \
 			--name="$$(sed '1,2d; /^#/!Q; s/^# //' $$tool | tr '\n' ' ' | \

@@ -229,30 +229,3 @@ files_of_patch() {
 	/^(rename|copy) (from|to) / { sub(/^(rename|copy) (from|to) /, ""); print }
 	' "$1" | sort --unique
 }
-
-# Print a series file for the patches in a folder: what is said before a patch stays before
-# it, or before the new one in its place.
-new_series() {
-	local series="$1" patches="$2"
-
-	(cd "$patches" && ls) | awk '
-	{ short = $1; sub(/^[0-9]*-/, "", short) }
-	FILENAME != "-" && !/^[^#]*\.patch/ { text = text $0 "\n"; next }
-	FILENAME != "-" { old[++n] = short; said[n] = text; at[short] = n; text = ""; next }
-	{ name[++m] = $1; new[m] = short; is[short] = 1 }
-	END {
-		if (!n) {
-			printf "%s", text
-			text = ""
-		}
-		for (i = 1; i <= m; i++) {
-			place = at[new[i]]
-			if (!place && done < n && !is[old[done + 1]])
-				place = done + 1
-			while (done < place)
-				printf "%s", said[++done]
-			print name[i]
-		}
-		printf "%s", text
-	}' "$series" -
-}
