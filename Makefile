@@ -143,7 +143,6 @@ install: program
 install uninstall:
 	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead $@
 
-# What --help does not say is in NAME.h2m.
 man:
 	@! type apt-get >/dev/null 2>&1 || scripts/install-deps man
 	@$(MAKE) --no-print-directory program
@@ -156,7 +155,7 @@ man:
 	done
 	@for tool in bench-report send-bench; do \
 		help2man --no-info --version-string=sendahead --output=build/man/$$tool.1 \
-			--include=tools/bench/$$tool.h2m tools/bench/$$tool || exit; \
+			tools/bench/$$tool || exit; \
 	done
 
 # The disk's timing model as a program: the floor of a set of blocks.

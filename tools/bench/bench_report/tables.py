@@ -19,7 +19,7 @@ VARIANTS = {
     "off": "with the patched kernel, its readahead switched off",
     "stock": "plain btrfs on the untouched kernel"}
 # Headings of columns of words, which begin at the left; those of numbers end at the right.
-LEFT_ALIGNED = ("run", "send", "variant", "class")
+LEFT_ALIGNED = ("run", "send", "variant")
 # What the words of the page mean.
 WORDS = (
     ("full", "a whole snapshot is sent"),
@@ -190,14 +190,6 @@ def make_table(title, columns, rows):
     return (title, first + [heading for heading, *_ in columns], cells)
 
 
-def class_rows(rows):
-    """A row a class, where that was asked for."""
-    for row in rows:
-        for name, entry in (row.get("classes") or {}).items():
-            whole = sum(one["disk_ns"] for one in row["classes"].values())
-            yield {**row, **entry, "class": name, "share": ratio(entry["disk_ns"], whole)}
-
-
 def pipe_rows(rows):
     """What was busy in a pipe of two disks."""
     for row in rows:
@@ -249,10 +241,7 @@ def report(runs, rows):
         make_table(f"the {beside[0]['kind'] if beside else ''} beside it", [
             ("n", count, "operations")] + [
             (f"{key} ms", milliseconds, f"{key}_ns") for key in ("mean", "p50", "p90", "p99", "max")],
-            beside),
-        make_table("what was read", [
-            ("class", str, "class"), ("reads", count, "reads"), ("MiB", mebibytes, "bytes"),
-            ("disk s", seconds, "disk_ns"), ("of disk", percent, "share")], list(class_rows(rows)))]
+            beside)]
     reasons = {}
     for row in rows:
         if row["floor_reason"]:

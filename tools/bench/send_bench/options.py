@@ -85,8 +85,7 @@ def make_parser():
         "incremental send with a cold cache: in a virtual machine, on a simulated disk and in\n"
         "virtual time, or elsewhere with --kind host or --device.",
         epilog="exit status: 0 ok, 1 failed or void (the streams differ), 2 wrong usage, a device in\n"
-        "use or a disk full, 77 cannot run here, 128 a virtual machine was lost. More in the\n"
-        "manual page (make man).")
+        "use or a disk full, 77 cannot run here, 128 a virtual machine was lost.")
     group = parser.add_argument_group("what is measured")
     add = group.add_argument
     add("--variants", type=NAME, metavar="LIST",

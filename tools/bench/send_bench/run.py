@@ -287,12 +287,6 @@ class Run:
                 self.stage("measure", variant, str(sample + 1))
         if self.options.dry_run:
             return
-        if not self.options.no_trace and self.options.disks == 1 and os.path.exists(self.path("disk")):
-            with open(self.path("classes.tsv"), "wb") as file:
-                if subprocess.run([tool("tools", "bench", "bench-classes"), self.path("disk")],
-                                  stdout=file, check=False).returncode:
-                    self.note("it is not known which trees the blocks belong to")
-            subprocess.run(["gzip", "--no-name", file.name], check=True)
         # bytes that are no text become \udcXX
         with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
