@@ -85,7 +85,10 @@ static void be_first_to_go(void)
 	close(fd);
 }
 
-/* Let all others use the disk and the processor first. */
+/*
+ * Let all others use the disk and the processor first. This includes btrfs: in the idle class
+ * alone, reading ahead would wait for each read of a send, its own or another one.
+ */
 static void be_nice(void)
 {
 	setpriority(PRIO_PROCESS, 0, 19);
@@ -125,8 +128,6 @@ static void start_reader(void)
 		tell("there are too few processes left");
 	if (reader)
 		return;
-	if (options.nice)
-		be_nice();
 	if (queue)
 		receive_ahead(&options, queue, shared);
 	else
@@ -288,8 +289,6 @@ static int alone(const char *command)
 		return estimate(&options);
 	if (!strcmp(command, "compare"))
 		return compare(&options);
-	if (options.nice)
-		be_nice();
 	send_ahead(&options, shared);
 	if (options.json)
 		report(&options, shared);
@@ -318,8 +317,8 @@ static int usage(void)
 	      "                  send: bytes, or with K, M or G, from 1M up (default: an eighth of the\n"
 	      "                  available memory, from 1M to 1G)\n"
 	      "  --threads=N     requests at the same time, 1 to 128 (default: 32)\n"
-	      "  --nice          let others use the disk and the processor first: reading ahead runs\n"
-	      "                  with nice 19 in the idle class, and the send may have to wait for it\n"
+	      "  --nice          let others use the disk and the processor first: btrfs and reading\n"
+	      "                  ahead run with nice 19 in the idle class\n"
 	      "  --json[=FILE]   send, receive, warm: print counts as a line of JSON at the end, to\n"
 	      "                  standard error or to FILE; estimate, compare: JSON on standard output\n"
 	      "  -q, --quiet     print nothing on a terminal; passed on to btrfs\n"
@@ -407,6 +406,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "sendahead: no memory\n");
 		return 1;
 	}
+	if (options.nice)
+		be_nice();
 	if (!strcmp(command, "send"))
 		return send();
 	if (!strcmp(command, "receive"))
