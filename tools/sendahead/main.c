@@ -286,7 +286,7 @@ static int alone(const char *command)
 	if (!may_search())
 		give_up("this needs the capability CAP_SYS_ADMIN");
 	if (!strcmp(command, "estimate"))
-		return estimate(&options);
+		return estimate(&options, shared);
 	if (!strcmp(command, "compare"))
 		return compare(&options);
 	send_ahead(&options, shared);

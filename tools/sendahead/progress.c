@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "estimate.h"
+#include "send-ahead.h"
 #include "room.h"
 #include "progress.h"
 
@@ -72,6 +72,15 @@ static void show(struct shared *shared, const struct mark *mark, double share, i
 	shared->shown = 1;
 }
 
+static size_t count_leaves(const struct options *options, struct shared *shared)
+{
+	struct needs needs = { 0 };
+
+	send_ahead_list(options, shared, &needs);
+	free(needs.leaves.v);
+	return needs.leaves.n;
+}
+
 void progress(const struct options *options, struct shared *shared)
 {
 	struct mark mark[3] = { 0 };
@@ -85,7 +94,7 @@ void progress(const struct options *options, struct shared *shared)
 		sleep(1);
 		/* not for short sends, and not for several subvolumes, whose end is not known */
 		if (seconds == 2 && options->nr_subvolumes == 1)
-			leaves = estimate_leaves(options);
+			leaves = count_leaves(options, shared);
 		if (now.leaves != mark[2].leaves) {
 			mark[0] = mark[1];
 			mark[1] = mark[2];

@@ -24,17 +24,13 @@
 #define SUBVOLUMES 1024			/* subvolumes searched for shared backrefs */
 #define LEVELS_UP 64			/* limit of parent directories that are looked up */
 #define SEEN 65536			/* slots of a table of seen numbers */
+#define LISTED 4096			/* leaves listed at once for an estimate */
 
 struct root {
 	int fd;
 	u64 id;
 	struct pointer node;
 	u8 uuid[16], received_uuid[16];
-};
-
-struct leaves {
-	struct leaf *v;
-	size_t n, room;
 };
 
 struct send_ahead {
@@ -630,6 +626,21 @@ static void read_tree(struct send_ahead *ahead)
 	}
 }
 
+static void begin(struct send_ahead *ahead)
+{
+	ahead->disk.fd = ahead->root.fd;
+	ahead->position = 0;
+	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
+	ahead->sweep.shared = ahead->shared;
+	ahead->sweep.subvolume = ahead->subvolume;
+	ahead->data.shared = ahead->shared;
+	ahead->data.tree = ahead->root.id;
+	ahead->data.subvolume = ahead->subvolume;
+	begin_walk(ahead, &ahead->root, &ahead->tree);
+	if (ahead->has_parent)
+		begin_walk(ahead, &ahead->parent, &ahead->parent_tree);
+}
+
 static void read_subvolume(struct send_ahead *ahead)
 {
 	open_roots(ahead);
@@ -640,18 +651,8 @@ static void read_subvolume(struct send_ahead *ahead)
 		throttle_init(&ahead->disk, ahead->shared, 0);
 		set_limits(ahead);
 	}
-	ahead->disk.fd = ahead->root.fd;
-	ahead->position = 0;
+	begin(ahead);
 	ahead->shared->stats.planned_leaves = 0;
-	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
-	ahead->sweep.shared = ahead->shared;
-	ahead->sweep.subvolume = ahead->subvolume;
-	ahead->data.shared = ahead->shared;
-	ahead->data.tree = ahead->root.id;
-	ahead->data.subvolume = ahead->subvolume;
-	begin_walk(ahead, &ahead->root, &ahead->tree);
-	if (ahead->has_parent)
-		begin_walk(ahead, &ahead->parent, &ahead->parent_tree);
 	read_tree(ahead);
 	/* wait for the rest to be sent */
 	shared_wait(ahead->subvolume, NONE, 0);
@@ -679,4 +680,53 @@ void send_ahead(const struct options *options, struct shared *shared)
 		memset(ahead.followed, 0, sizeof(ahead.followed));
 		read_subvolume(&ahead);
 	}
+}
+
+void send_ahead_list(const struct options *options, struct shared *shared, struct needs *needs)
+{
+	struct send_ahead *ahead = calloc(1, sizeof(*ahead));
+	int goes_on;
+
+	if (!ahead)
+		give_up("no memory");
+	ahead->options = options;
+	ahead->shared = shared;
+	ahead->subvolume = 1;
+	open_roots(ahead);
+	disk_open(&ahead->disk, ahead->root.fd);
+	if (ahead->has_parent && !disk_has(&ahead->disk, ahead->parent.fd))
+		give_up("%s is of another file system", options->parent);
+	set_limits(ahead);
+	begin(ahead);
+	do {
+		size_t i;
+
+		goes_on = collect(ahead, LISTED);
+		for (i = 0; i < ahead->leaves.n; i++)
+			*append(&needs->leaves) = ahead->leaves.v[i];
+	} while (goes_on);
+	needs->nodes = ahead->tree.nodes + ahead->parent_tree.nodes;
+	needs->disk = &ahead->disk;
+	needs->ahead = ahead;
+}
+
+void send_ahead_look_into(struct needs *needs, size_t from, size_t n)
+{
+	struct send_ahead *ahead = needs->ahead;
+
+	ahead->leaves.n = 0;
+	while (n--)
+		*append(&ahead->leaves) = needs->leaves.v[from++];
+	ahead->position = 0;
+	ahead->sweep.noted = NULL;
+	sweep_window(ahead);
+	ahead->sweep.noted = &needs->others;
+	parse(ahead);
+	look_up(ahead);
+	settle(ahead);
+	if (ahead->queue.n)
+		sweep_extents(ahead, 0, ahead->queue.n);
+	needs->extents = ahead->queue.v;
+	needs->nr_extents = ahead->queue.n;
+	needs->data_bytes = ahead->position;
 }

@@ -51,6 +51,8 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 
 	/* the address of a leaf in a new chunk is not known: such leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
+	if (sweep->noted)
+		*append(sweep->noted) = wanted.order;
 	*append(sweep) = wanted;
 }
 

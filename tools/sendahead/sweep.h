@@ -8,6 +8,11 @@
 #include "shared.h"
 #include "walk.h"
 
+struct orders {
+	u64 *v;
+	size_t n, room;
+};
+
 /* A list of leaves to be read. */
 struct sweep {
 	const struct disk *disk;
@@ -17,6 +22,7 @@ struct sweep {
 	/* called with @arg: whether to stop, and keep the rest of the list; or NULL */
 	int (*stop)(void *arg);
 	void *arg;
+	struct orders *noted;		/* gets the positions of the leaves, or NULL */
 	struct wanted *v;
 	size_t n, room;
 };
