@@ -15,6 +15,7 @@
 
 #include "throttle.h"
 #include "data.h"
+#include "heads.h"
 #include "threads.h"
 
 #define PIECE (1 << 20)			/* limit of one read */
@@ -29,6 +30,7 @@
 struct piece {
 	u64 position;			/* in the stream */
 	u64 order;			/* on the disk */
+	u64 logical;
 	u64 ino, offset, length;
 	u8 ours;			/* nothing of it was in memory before: to be dropped */
 };
@@ -100,7 +102,7 @@ static void read_piece(size_t i, void *arg)
 	cached = pages_cached(fd, piece->offset, piece->length);
 	if (cached < (piece->length + page - 1) / page) {
 		data->shared->stats.data_bytes += piece->length;
-		throttle_enter(i, requests);
+		throttle_enter(parallel_turn(), requests);
 		piece->ours = !posix_fadvise(fd, piece->offset, piece->length,
 					     POSIX_FADV_WILLNEED) &&
 			pread(fd, &byte, 1, piece->offset + piece->length - 1) == 1 && !cached;
@@ -130,6 +132,7 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 		.length = length,
 		.position = extent->position + at,
 		.order = order + (extent->compressed ? 0 : at >> 12),
+		.logical = extent->disk + (extent->compressed ? 0 : at),
 	};
 	return length;
 }
@@ -137,10 +140,14 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 static void read_batch(struct batch *batch)
 {
 	struct data *data = batch->data;
+	struct heads heads = heads_of(data->disk);
 	size_t i;
 
 	sort_list(batch, by_order);
-	parallel(data->threads, batch->n, read_piece, batch);
+	for (i = 0; i < batch->n; i++)
+		heads_add(&heads, batch->v[i].logical);
+	parallel(data->threads, batch->n, read_piece, batch, &heads);
+	heads_free(&heads);
 	sort_list(batch, by_number);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];

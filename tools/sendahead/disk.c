@@ -3,19 +3,26 @@
  * The file system that is sent from, and its devices: what it is made of is asked of
  * the kernel, nodes are read from the devices themselves.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 #include <linux/fs.h>
 
 #include "disk.h"
+#include "room.h"
 #include "tree-search.h"
+
+#define INIT_PIDS "pid:[4026531836]"	/* the initial namespace */
 
 static void read_chunks(struct disk *disk)
 {
@@ -42,6 +49,87 @@ static void read_chunks(struct disk *disk)
 	items_free(&items);
 }
 
+/*
+ * Does the number of a thread select the copy that btrfs reads? Not with another read_policy, nor in
+ * a PID namespace, where gettid() is not the number that the kernel uses.
+ */
+static int is_by_thread(const u8 *uuid)
+{
+	char path[80] = "/sys/fs/btrfs/", policy[100] = "[pid]", space[40] = INIT_PIDS;
+	size_t n = strlen(path);
+	int i;
+
+	for (i = 0; i < 16; i++)
+		n += sprintf(path + n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			     uuid[i]);
+	strcpy(path + n, "/read_policy");
+	room_scan(path, "%99[^\n]", policy);
+	n = readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
+	return strstr(policy, "[pid]") && !strncmp(space, INIT_PIDS, strlen(INIT_PIDS));
+}
+
+/*
+ * Return: the path in sysfs of the disk that a block device is on, found through partitions, loop
+ * devices and devices on a single other one, such as dm-crypt. A device on several others, such as
+ * md, counts as a disk.
+ */
+static char *disk_below(dev_t dev)
+{
+	char path[PATH_MAX + 300], *real = NULL;
+	int depth;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+	for (depth = 0; depth < 8; depth++) {
+		char below[300] = "", file[PATH_MAX] = "";
+		struct dirent *entry;
+		struct stat stat_of;
+		int n = 0;
+		DIR *slaves;
+
+		free(real);
+		real = realpath(path, NULL);
+		if (!real)
+			break;
+		snprintf(path, sizeof(path), "%s/partition", real);
+		if (!access(path, F_OK))
+			*strrchr(real, '/') = 0;
+		snprintf(path, sizeof(path), "%s/slaves", real);
+		slaves = opendir(path);
+		while (slaves && (entry = readdir(slaves)))
+			if (entry->d_name[0] != '.' && ++n == 1)
+				snprintf(below, sizeof(below), "/%s", entry->d_name);
+		if (slaves)
+			closedir(slaves);
+		if (n == 1) {
+			strcat(path, below);
+			continue;
+		}
+		snprintf(path, sizeof(path), "%s/loop/backing_file", real);
+		room_scan(path, "%4095[^\n]", file);
+		if (!*file || stat(file, &stat_of))
+			break;
+		dev = S_ISBLK(stat_of.st_mode) ? stat_of.st_rdev : stat_of.st_dev;
+		if (!major(dev))
+			break;
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
+	}
+	return real;
+}
+
+/* Set the number of a device's disk: the same for all devices on it. */
+static void find_head(struct disk *disk, struct device *device, dev_t dev)
+{
+	size_t i;
+
+	device->path = disk_below(dev);
+	device->head = disk->nr_heads;
+	for (i = 0; i < disk->nr_devices; i++)
+		if (device->path && disk->devices[i].path &&
+		    !strcmp(disk->devices[i].path, device->path))
+			device->head = disk->devices[i].head;
+	disk->nr_heads += device->head == disk->nr_heads;
+}
+
 static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_args *info)
 {
 	u64 devid;
@@ -65,7 +153,9 @@ static void open_devices(struct disk *disk, const struct btrfs_ioctl_fs_info_arg
 			close(fd);
 			continue;
 		}
-		disk->devices[disk->nr_devices++] = (struct device) { devid, fd };
+		disk->devices[disk->nr_devices] = (struct device) { .devid = devid, .fd = fd };
+		find_head(disk, &disk->devices[disk->nr_devices], stat.st_rdev);
+		disk->nr_devices++;
 		disk->has_heads |= ioctl(fd, BLKROTATIONAL, &rotates) || rotates;
 	}
 	if (!disk->nr_devices)
@@ -120,6 +210,9 @@ void disk_open(struct disk *disk, int fd)
 		if (chunk->type & BTRFS_BLOCK_GROUP_METADATA && !chunk->copies)
 			give_up("the profile of the metadata is not known");
 	open_devices(disk, &info);
+	if (disk->nr_heads > MAX_HEADS)
+		disk->nr_heads = 1;
+	disk->by_thread = is_by_thread(info.fsid);
 }
 
 /* Of @len bytes in one of the copies. Return: how many copies there are, 0 if that is not known. */
@@ -133,14 +226,28 @@ static u32 copy_place(const struct disk *disk, u64 logical, u32 len, u32 copy, u
 	return copies;
 }
 
-int disk_fd(const struct disk *disk, u64 order)
+static const struct device *device_of(const struct disk *disk, u64 order)
 {
 	size_t i;
 
 	for (i = 0; i < disk->nr_devices; i++)
 		if (disk->devices[i].devid == order_device(order))
-			return disk->devices[i].fd;
-	return -1;
+			return &disk->devices[i];
+	return NULL;
+}
+
+int disk_fd(const struct disk *disk, u64 order)
+{
+	const struct device *device = device_of(disk, order);
+
+	return device ? device->fd : -1;
+}
+
+u32 disk_head(const struct disk *disk, u64 order)
+{
+	const struct device *device = device_of(disk, order);
+
+	return device ? device->head : 0;
 }
 
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
@@ -152,6 +259,15 @@ int disk_place(const struct disk *disk, u64 logical, u64 *order)
 		if (copy_place(disk, logical, 1, copy, &other) && disk_fd(disk, other) >= 0)
 			*order = other;
 	return copies ? 0 : -1;
+}
+
+u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order)
+{
+	u32 copies = copy_place(disk, logical, 1, copy, order);
+
+	if (copies && disk_fd(disk, *order) < 0)
+		disk_place(disk, logical, order);
+	return copies;
 }
 
 /* The most recent nodes: each window needs those of the extent tree and of other trees again. */
@@ -201,15 +317,17 @@ int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)
 struct node *disk_node(const struct disk *disk, const struct pointer *want)
 {
 	struct node *node = find_kept(want);
-	u32 copy, copies = 1;
+	u32 i, copies, first = disk->nr_heads > 1 ? gettid() : 0;
 	void *block;
 	u64 order;
 
 	if (node || posix_memalign(&block, 4096, disk->nodesize))
 		return node;
-	for (copy = 0; copy < copies && !node; copy++) {
-		copies = copy_place(disk, want->bytenr, disk->nodesize, copy, &order);
-		if (copies && !disk_read(disk, order, block, disk->nodesize))
+	copies = copy_place(disk, want->bytenr, disk->nodesize, 0, &order);
+	for (i = 0; i < copies && !node; i++) {
+		/* begin with the copy that btrfs would read for this thread, see heads.c */
+		copy_place(disk, want->bytenr, disk->nodesize, (first + i) % copies, &order);
+		if (!disk_read(disk, order, block, disk->nodesize))
 			node = node_parse(block, disk->nodesize, disk->fsid, disk->has_crc, want);
 	}
 	free(block);

@@ -8,8 +8,12 @@
 #include "chunks.h"
 #include "node.h"
 
+#define MAX_HEADS 64
+
 struct device {
 	u64 devid;
+	u32 head;		/* number of its disk, below nr_heads */
+	char *path;		/* of that disk in sysfs */
 	int fd;			/* the block device, opened with O_DIRECT */
 };
 
@@ -21,6 +25,8 @@ struct disk {
 	struct chunks chunks;
 	struct device *devices;	/* the readable ones */
 	size_t nr_devices;
+	u32 nr_heads;		/* number of disks that can read at the same time */
+	int by_thread;		/* the thread's number selects the copy that btrfs reads */
 	int has_heads;		/* one of the devices is rotational */
 };
 
@@ -62,6 +68,20 @@ int disk_has(const struct disk *disk, int fd);
  * Return: 0, or -1 if the address cannot be mapped
  */
 int disk_place(const struct disk *disk, u64 logical, u64 *order);
+
+/**
+ * disk_copy() - find the position of one copy of a block
+ * @disk: the file system
+ * @logical: logical address of the block
+ * @copy: which copy, from 0; if its device is not readable, another one is taken
+ * @order: set to the position, as of order_of()
+ *
+ * Return: number of copies, 0 if the address cannot be mapped
+ */
+u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order);
+
+/* Return: number of the disk at the position @order, below nr_heads. */
+u32 disk_head(const struct disk *disk, u64 order);
 
 /* Read from the position @order, past the page cache. Return: 0, or -1. */
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes);

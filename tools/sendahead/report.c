@@ -53,6 +53,7 @@ void report(const struct options *options, struct shared *shared)
 {
 	struct stats *stats = &shared->stats;
 	const struct number numbers[] = {
+		{ "disks", stats->disks },
 		{ "threads", stats->threads },
 		{ "window_bytes", stats->window_bytes },
 		{ "windows", stats->windows },

@@ -583,6 +583,7 @@ static void set_limits(struct send_ahead *ahead)
 	ahead->data.threads = options->threads ? options->threads : THREADS;
 	stats->window_bytes = window;
 	stats->threads = ahead->sweep.threads;
+	stats->disks = ahead->disk.nr_heads;
 }
 
 static void read_tree(struct send_ahead *ahead)

@@ -21,7 +21,8 @@ struct stats {
 	atomic_ullong planned_bytes, planned_leaves;
 	atomic_uint planned_all;	/* which is the last one */
 	atomic_ullong others;	/* how often other processes were seen to use the disk */
-	atomic_uint threads;
+	atomic_uint disks;
+	atomic_uint threads;	/* for each disk */
 	atomic_ullong window_bytes;
 	char why[200];		/* why it gave up, or an empty string */
 };

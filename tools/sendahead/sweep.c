@@ -9,10 +9,12 @@
 #include "throttle.h"
 #include "tree-search.h"
 #include "sweep.h"
+#include "heads.h"
 #include "threads.h"
 
 struct wanted {
 	u64 order;			/* position on the disk */
+	u64 bytenr;
 	u64 tree;			/* 0: the leaf was read */
 	struct key key;			/* its first key */
 	u64 ino;
@@ -34,7 +36,7 @@ static void touch(size_t i, void *arg)
 
 	if (!wanted->tree || (sweep->stop && sweep->stop(sweep->arg)))
 		return;
-	throttle_enter(i, 1);
+	throttle_enter(parallel_turn(), 1);
 	if (wanted->ino && shared_passed(sweep->subvolume, NONE, wanted->ino))
 		stats->leaves_passed++;
 	else if (search_run(sweep->disk->fd, &search, &items) && errno != EOVERFLOW)
@@ -47,7 +49,9 @@ static void touch(size_t i, void *arg)
 
 void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 {
-	struct wanted wanted = { .tree = tree, .key = leaf->at.key, .ino = ino };
+	struct wanted wanted = {
+		.bytenr = leaf->at.bytenr, .tree = tree, .key = leaf->at.key, .ino = ino,
+	};
 
 	/* the address of a leaf in a new chunk is not known: such leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
@@ -60,12 +64,17 @@ void sweep_run(struct sweep *sweep)
 {
 	/* a new sample each time: these leaves may be of another tree */
 	struct sampling sampling = { 0 };
+	struct heads heads = heads_of(sweep->disk);
 	size_t n = sweep->n, i;
+	int reads;
 
 	sort_list(sweep, by_number);
+	for (i = 0; i < n; i++)
+		heads_add(&heads, sweep->v[i].bytenr);
 	sweep->n = 0;
-	if (!parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling) &&
-	    !(sweep->stop && sweep->stop(sweep->arg)))
+	reads = parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling, &heads);
+	heads_free(&heads);
+	if (!reads && !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)
 		if (sweep->v[i].tree)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <sys/resource.h>
 
+#include "heads.h"
 #include "room.h"
 #include "shared.h"
 #include "threads.h"
@@ -22,7 +23,18 @@ struct job {
 	atomic_size_t next;
 	const struct sampling *sampling;	/* or NULL: make all calls */
 	atomic_int reads;	/* a call has read from a disk */
+	struct heads *heads;	/* or NULL: in the order of the numbers */
+	pthread_mutex_t lock;	/* of the following, and of @heads */
+	pthread_cond_t change;
+	u32 waiting;
 };
+
+static __thread size_t turn;
+
+size_t parallel_turn(void)
+{
+	return turn;
+}
 
 /* Return: number of blocks that this thread has read from any disk. */
 static long blocks_read(void)
@@ -33,14 +45,40 @@ static long blocks_read(void)
 	return usage.ru_inblock;
 }
 
+/* The next number for this thread, which has done one or not. Return: whether there is one. */
+static int next(struct job *job, size_t *i, u32 *head, int again)
+{
+	int found = 0;
+
+	if (!job->heads) {
+		turn = *i = atomic_fetch_add(&job->next, 1);
+		return *i < job->n && !shared_over();
+	}
+	pthread_mutex_lock(&job->lock);
+	if (again)
+		heads_leave(job->heads, *head);
+	while (!shared_over() && job->heads->left && !(found = heads_take(job->heads, i, head))) {
+		job->waiting++;
+		pthread_cond_wait(&job->change, &job->lock);
+		job->waiting--;
+	}
+	turn = job->next++;
+	if (job->waiting && (!found || !job->heads->left || heads_idle(job->heads)))
+		pthread_cond_broadcast(&job->change);
+	pthread_mutex_unlock(&job->lock);
+	return found;
+}
+
 static void *work(void *arg)
 {
 	struct job *job = arg;
 	const struct sampling *sampling = job->sampling;
 	long before = blocks_read();
+	int again;
 	size_t i;
+	u32 head;
 
-	while ((i = atomic_fetch_add(&job->next, 1)) < job->n && !shared_over()) {
+	for (again = 0; next(job, &i, &head, again); again = 1) {
 		size_t at = sampling ? sampling->passed + i : 0;
 
 		if (!job->reads && at >= FIRST && at % SAMPLE)
@@ -55,11 +93,17 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void run(u32 threads, struct job *job)
+static void run(u32 threads, struct job *job, struct heads *heads)
 {
 	pthread_t thread[MAX_THREADS];
 	u32 i, started = 0;
 
+	if (heads && heads_begin(heads, threads) > 1) {
+		job->heads = heads;
+		threads *= heads->disk->nr_heads;
+	}
+	pthread_mutex_init(&job->lock, NULL);
+	pthread_cond_init(&job->change, NULL);
 	threads = room_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
 	for (i = 1; i < threads; i++)
 		if (!pthread_create(&thread[started], NULL, work, job))
@@ -69,15 +113,16 @@ static void run(u32 threads, struct job *job)
 		pthread_join(thread[i], NULL);
 }
 
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg)
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+	      struct heads *heads)
 {
 	struct job job = { .each = each, .arg = arg, .n = n };
 
-	run(threads, &job);
+	run(threads, &job, heads);
 }
 
 int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-			   struct sampling *sampling)
+			   struct sampling *sampling, struct heads *heads)
 {
 	struct job some = { .each = each, .arg = arg, .n = n, .sampling = sampling };
 	struct job all = { .each = each, .arg = arg, .n = n };
@@ -86,9 +131,9 @@ int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *a
 	if (access("/proc/self/io", F_OK))
 		some.reads = 1;
 	else if (!sampling->reads)
-		run(sampling->alone ? 1 : threads, &some);
+		run(sampling->alone ? 1 : threads, &some, heads);
 	if (some.reads || sampling->reads)
-		run(threads, &all);
+		run(threads, &all, heads);
 	sampling->reads = some.reads || all.reads;
 	sampling->passed = sampling->reads ? 0 : sampling->passed + n;
 	return sampling->reads;

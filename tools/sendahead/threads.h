@@ -7,16 +7,23 @@
 
 #include "util.h"
 
+struct heads;
+
 /**
  * parallel() - call a function with each number from 0 to @n - 1, about in this order
  * @threads: limit of threads, at least 1
  * @n: number of calls
  * @each: the function
  * @arg: its second argument
+ * @heads: tells which disk each call reads; @threads is for each disk then. Or NULL
  *
  * Returns when all calls are done. Once the send is over, no further calls are made.
  */
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg);
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+	      struct heads *heads);
+
+/* Return: in a function called by parallel(): how many calls were begun before this one. */
+size_t parallel_turn(void);
 
 /* Kept from one parallel_unless_cached() to the next. */
 struct sampling {
@@ -34,6 +41,6 @@ struct sampling {
  * Return: 0 if no call has read from a disk: all seems to be in memory
  */
 int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-			   struct sampling *sampling);
+			   struct sampling *sampling, struct heads *heads);
 
 #endif

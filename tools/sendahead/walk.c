@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "heads.h"
 #include "throttle.h"
 #include "threads.h"
 #include "walk.h"
@@ -112,7 +113,7 @@ static void read_one(size_t i, void *arg)
 {
 	struct reading *reading = arg;
 
-	throttle_enter(i, 1);
+	throttle_enter(parallel_turn(), 1);
 	*reading->v[i].node = disk_node(reading->disk, reading->v[i].want);
 	throttle_leave();
 }
@@ -121,6 +122,7 @@ static void read_one(size_t i, void *arg)
 static void read_ahead(struct walk *walk, struct level *level, const struct walk *other)
 {
 	struct reading reading = { .disk = walk->disk };
+	struct heads heads = heads_of(walk->disk);
 	u32 i, n = 0;
 
 	clear_ahead(level);
@@ -137,7 +139,10 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	}
 	walk->nodes += n;
 	qsort(reading.v, n, sizeof(*reading.v), by_number);
-	parallel(walk->threads, n, read_one, &reading);
+	for (i = 0; i < n; i++)
+		heads_add(&heads, reading.v[i].want->bytenr);
+	parallel(walk->threads, n, read_one, &reading, &heads);
+	heads_free(&heads);
 }
 
 /* Go from the current pointer to the first pointer in its node. Return: 0, or -1. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../../sendahead/heads.h"
 #include "../../../sendahead/throttle.h"
 #include "../../../sendahead/threads.h"
 #include "../../../sendahead/walk.h"
@@ -167,11 +168,34 @@ void throttle_leave(void)
 {
 }
 
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg)
+size_t parallel_turn(void)
+{
+	return 0;
+}
+
+struct heads heads_of(const struct disk *disk)
+{
+	return (struct heads) { .disk = disk };
+}
+
+void heads_add(struct heads *heads, u64 logical)
+{
+	(void)heads;
+	(void)logical;
+}
+
+void heads_free(struct heads *heads)
+{
+	(void)heads;
+}
+
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+	      struct heads *heads)
 {
 	size_t i;
 
 	(void)threads;
+	(void)heads;
 	together = 1;
 	last = 0;
 	groups++;
