@@ -24,8 +24,8 @@ PROGRAM_VARIANTS = ("program", "together", "program-send", "program-receive")
 READAHEAD = "/sys/module/btrfs/parameters/send_readahead"
 # What a machine that counts instructions has of the host from its start.
 PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt "
-            "grep gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt paste readlink "
-            "realpath rm rmdir sed sha256sum sort stat tail tee tr umount wc")
+            "grep gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt openssl paste readlink "
+            "realpath rm rmdir sed sort stat tail tee tr umount wc")
 
 
 def tool(*path):
