@@ -30,12 +30,10 @@
 #include <linux/string.h>
 #else
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define U64_MAX			(~0ULL)
-#define __printf(a, b)
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define min_t(type, a, b)	({ type x = (a), y = (b); x < y ? x : y; })
 #define max_t(type, a, b)	({ type x = (a), y = (b); x > y ? x : y; })
@@ -912,457 +910,208 @@ struct rotdisk_cmd *rotdisk_model_advance(struct rotdisk_model *m, u64 now_ns)
 #define ROTDISK_FLASH		2
 #define ROTDISK_ANY		(ROTDISK_ACTUATOR | ROTDISK_FLASH)
 
-enum rotdisk_key_id {
-	KEY_CAPACITY_BYTES,
-	KEY_QUEUE_DEPTH,
-	KEY_OVERHEAD_NS,
-	KEY_INTERFACE_RATE,
-	KEY_WRITE_CACHE_BYTES,
-	KEY_RPM,
-	KEY_HEADS,
-	KEY_HEAD_SWITCH_NS,
-	KEY_WRITE_SETTLE_NS,
-	KEY_SEEK_BASE_NS,
-	KEY_SEEK_SQRT_NS,
-	KEY_AGE_LIMIT_NS,
-	KEY_SEGMENTS,
-	KEY_SEGMENT_BYTES,
-	KEY_READAHEAD_BYTES,
-	KEY_DESTAGE_IDLE_NS,
-	KEY_CHANNELS,
-	KEY_CHANNEL_RATE,
-	KEY_WRITE_RATE,
-	KEY_READ_LATENCY_NS,
-	KEY_WRITE_LATENCY_NS,
-	KEY_FLUSH_LATENCY_NS,
-	KEY_IOPS_LIMIT,
-	KEY_COUNT,
-};
-
 /* A key with one number, which must be given for these kinds of drives. */
 struct rotdisk_key {
 	const char *name;
 	u32 kinds;
+	size_t offset;
+	size_t size;
 	u64 least;
 	u64 most;
+	u32 unit;		/* what the member of the profile counts */
 };
+
+#define ROTDISK_KEY(_name, _member, _kinds, _least, _most, _unit)	\
+	{ _name, ROTDISK_##_kinds, offsetof(struct rotdisk_profile, _member), \
+	  sizeof(((struct rotdisk_profile *)0)->_member), _least, _most, _unit }
+#define ROTDISK_NUMBER(_member, _kinds, _least, _most)			\
+	ROTDISK_KEY(#_member, _member, _kinds, _least, _most, 1)
+#define ROTDISK_SIZE(_name, _kinds, _least, _most)			\
+	ROTDISK_KEY(#_name "_bytes", _name##_sectors, _kinds, _least, _most, 512)
 
 /* The limits keep every sum and product of the model within 64 bits. */
-static const struct rotdisk_key rotdisk_keys[KEY_COUNT] = {
-	[KEY_CAPACITY_BYTES] = {
-		"capacity_bytes", ROTDISK_ANY, 1ULL << 20, 1ULL << 50 },
-	[KEY_QUEUE_DEPTH] = {
-		"queue_depth", ROTDISK_ANY, 1, ROTDISK_MAX_DEPTH },
-	[KEY_OVERHEAD_NS] = {
-		"overhead_ns", ROTDISK_ANY, 0, ROTDISK_NSEC },
-	[KEY_INTERFACE_RATE] = {
-		"interface_rate", ROTDISK_ANY, 1000000, 16 * ROTDISK_NSEC },
-	[KEY_WRITE_CACHE_BYTES] = {
-		"write_cache_bytes", ROTDISK_ANY, 0, 1ULL << 40 },
-	[KEY_RPM] = {
-		"rpm", ROTDISK_ACTUATOR, 1000, 60000 },
-	[KEY_HEADS] = {
-		"heads", ROTDISK_ACTUATOR, 1, 64 },
-	[KEY_HEAD_SWITCH_NS] = {
-		"head_switch_ns", ROTDISK_ACTUATOR, 0, 100000000 },
-	[KEY_WRITE_SETTLE_NS] = {
-		"write_settle_ns", ROTDISK_ACTUATOR, 0, 100000000 },
-	[KEY_SEEK_BASE_NS] = {
-		"seek_base_ns", ROTDISK_ACTUATOR, 0, 100000000 },
-	[KEY_SEEK_SQRT_NS] = {
-		"seek_sqrt_ns", ROTDISK_ACTUATOR, 0, 1000000 },
-	[KEY_AGE_LIMIT_NS] = {
-		"age_limit_ns", ROTDISK_ACTUATOR, 1, 3600 * ROTDISK_NSEC },
-	[KEY_SEGMENTS] = {
-		"segments", ROTDISK_ACTUATOR, 0, ROTDISK_MAX_SEGMENTS },
-	[KEY_SEGMENT_BYTES] = {
-		"segment_bytes", ROTDISK_ACTUATOR, 4096, 1U << 30 },
-	[KEY_READAHEAD_BYTES] = {
-		"readahead_bytes", ROTDISK_ACTUATOR, 0, 1U << 30 },
-	[KEY_DESTAGE_IDLE_NS] = {
-		"destage_idle_ns", ROTDISK_ACTUATOR, 0, 3600 * ROTDISK_NSEC },
-	[KEY_CHANNELS] = {
-		"channels", ROTDISK_FLASH, 1, ROTDISK_MAX_CHANNELS },
-	[KEY_CHANNEL_RATE] = {
-		"channel_rate", ROTDISK_FLASH, 1000000, 16 * ROTDISK_NSEC },
-	[KEY_WRITE_RATE] = {
-		"write_rate", ROTDISK_FLASH, 1000000, 16 * ROTDISK_NSEC },
-	[KEY_READ_LATENCY_NS] = {
-		"read_latency_ns", ROTDISK_FLASH, 0, 10 * ROTDISK_NSEC },
-	[KEY_WRITE_LATENCY_NS] = {
-		"write_latency_ns", ROTDISK_FLASH, 0, 10 * ROTDISK_NSEC },
-	[KEY_FLUSH_LATENCY_NS] = {
-		"flush_latency_ns", ROTDISK_FLASH, 0, 10 * ROTDISK_NSEC },
-	[KEY_IOPS_LIMIT] = {
-		"iops_limit", ROTDISK_FLASH, 0, 10000000 },
+static const struct rotdisk_key rotdisk_keys[] = {
+	ROTDISK_SIZE(capacity, ANY, 1ULL << 20, 1ULL << 50),
+	ROTDISK_NUMBER(queue_depth, ANY, 1, ROTDISK_MAX_DEPTH),
+	ROTDISK_NUMBER(overhead_ns, ANY, 0, ROTDISK_NSEC),
+	ROTDISK_NUMBER(interface_rate, ANY, 1000000, 16 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(write_cache_bytes, ANY, 0, 1ULL << 40),
+	ROTDISK_NUMBER(rpm, ACTUATOR, 1000, 60000),
+	ROTDISK_NUMBER(heads, ACTUATOR, 1, 64),
+	ROTDISK_NUMBER(head_switch_ns, ACTUATOR, 0, 100000000),
+	ROTDISK_NUMBER(write_settle_ns, ACTUATOR, 0, 100000000),
+	ROTDISK_NUMBER(age_limit_ns, ACTUATOR, 1, 3600 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(segments, ACTUATOR, 0, ROTDISK_MAX_SEGMENTS),
+	ROTDISK_SIZE(segment, ACTUATOR, 4096, 1U << 30),
+	ROTDISK_SIZE(readahead, ACTUATOR, 0, 1U << 30),
+	ROTDISK_NUMBER(destage_idle_ns, ACTUATOR, 0, 3600 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(channels, FLASH, 1, ROTDISK_MAX_CHANNELS),
+	ROTDISK_NUMBER(channel_rate, FLASH, 1000000, 16 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(write_rate, FLASH, 1000000, 16 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(read_latency_ns, FLASH, 0, 10 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(write_latency_ns, FLASH, 0, 10 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(flush_latency_ns, FLASH, 0, 10 * ROTDISK_NSEC),
+	ROTDISK_NUMBER(iops_limit, FLASH, 0, 10000000),
+	/* instead of a table of seeks */
+	ROTDISK_NUMBER(seek_base_ns, ACTUATOR, 0, 100000000),
+	ROTDISK_NUMBER(seek_sqrt_ns, ACTUATOR, 0, 1000000),
 };
 
-/* A piece of the text, not zero-terminated. */
-struct rotdisk_word {
-	const char *at;
-	size_t len;
-};
+#define ROTDISK_KEYS		ARRAY_SIZE(rotdisk_keys)
 
 struct rotdisk_parser {
 	struct rotdisk_profile *p;
-	struct rotdisk_word rest;	/* what is still to be read */
-	struct rotdisk_word name;	/* of the current line */
-	struct rotdisk_word value;
-	u32 line;			/* its number; 0 after the last one */
 	u32 kind;
-	u32 zone_line;			/* where these were seen */
-	u32 point_line;
-	u32 lines[KEY_COUNT];
-	u64 values[KEY_COUNT];
-	char shown[41];
+	u32 given;		/* bits of rotdisk_keys */
 	char *err;
 	size_t err_len;
 };
 
-static __printf(2, 3) int rotdisk_error(struct rotdisk_parser *parser,
-					const char *fmt, ...)
+#define rotdisk_error(_parser, ...)					\
+	(snprintf((_parser)->err, (_parser)->err_len, __VA_ARGS__), -EINVAL)
+
+static int rotdisk_parse_number(struct rotdisk_parser *parser, u32 line,
+				const char *name, u64 value)
 {
-	size_t n = 0;
-	va_list args;
+	const struct rotdisk_key *key = rotdisk_keys;
+	void *member;
 
-	if (parser->line)
-		n = snprintf(parser->err, parser->err_len, "line %u: ",
-			     parser->line);
-	n = min(n, parser->err_len);
-	va_start(args, fmt);
-	vsnprintf(parser->err + n, parser->err_len - n, fmt, args);
-	va_end(args);
-	return -EINVAL;
-}
-
-/* Enough of a word to recognise it by. */
-static const char *rotdisk_show(struct rotdisk_parser *parser,
-				struct rotdisk_word word)
-{
-	size_t n = min(word.len, sizeof(parser->shown) - 1);
-
-	memcpy(parser->shown, word.at, n);
-	parser->shown[n] = '\0';
-	return parser->shown;
-}
-
-static bool rotdisk_is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-static struct rotdisk_word rotdisk_strip(struct rotdisk_word w)
-{
-	while (w.len && rotdisk_is_space(w.at[0])) {
-		w.at++;
-		w.len--;
-	}
-	while (w.len && rotdisk_is_space(w.at[w.len - 1]))
-		w.len--;
-	return w;
-}
-
-/* Cut off what stands before the first @c; all of it if there is none. */
-static struct rotdisk_word rotdisk_cut(struct rotdisk_word *rest, char c)
-{
-	struct rotdisk_word head = { rest->at, 0 };
-
-	while (head.len < rest->len && head.at[head.len] != c)
-		head.len++;
-	rest->at += head.len;
-	rest->len -= head.len;
-	if (rest->len) {
-		rest->at++;
-		rest->len--;
-	}
-	return head;
-}
-
-static bool rotdisk_word_is(struct rotdisk_word w, const char *s)
-{
-	return w.len == strlen(s) && !memcmp(w.at, s, w.len);
-}
-
-static bool rotdisk_number(struct rotdisk_word w, u64 least, u64 most,
-			   u64 *value)
-{
-	u64 v = 0;
-	size_t i;
-
-	/* most is far below U64_MAX / 10, so v cannot overflow. */
-	for (i = 0; i < w.len; i++) {
-		if (w.at[i] < '0' || w.at[i] > '9')
-			return false;
-		v = v * 10 + (w.at[i] - '0');
-		if (v > most)
-			return false;
-	}
-	*value = v;
-	return w.len && v >= least;
-}
-
-/* The value of the line: two numbers with space between. */
-static bool rotdisk_two_numbers(struct rotdisk_parser *parser, u64 most_first,
-				u64 most_second, u64 *first, u64 *second)
-{
-	struct rotdisk_word w = parser->value;
-	size_t len = 0;
-
-	while (len < w.len && !rotdisk_is_space(w.at[len]))
-		len++;
-	w.at += len;
-	w.len -= len;
-	return rotdisk_number((struct rotdisk_word){ parser->value.at, len },
-			      1, most_first, first) &&
-	       rotdisk_number(rotdisk_strip(w), 1, most_second, second);
-}
-
-static int rotdisk_parse_kind(struct rotdisk_parser *parser)
-{
-	if (parser->kind)
-		return rotdisk_error(parser, "kind was given before");
-	if (rotdisk_word_is(parser->value, "actuator"))
-		parser->kind = ROTDISK_ACTUATOR;
-	else if (rotdisk_word_is(parser->value, "flash"))
-		parser->kind = ROTDISK_FLASH;
+	while (key < rotdisk_keys + ROTDISK_KEYS && strcmp(name, key->name))
+		key++;
+	if (key == rotdisk_keys + ROTDISK_KEYS)
+		return rotdisk_error(parser, "line %u: unknown key '%s'", line, name);
+	if (parser->given & 1U << (key - rotdisk_keys))
+		return rotdisk_error(parser, "line %u: %s is given twice", line, name);
+	if (value < key->least || value > key->most)
+		return rotdisk_error(parser, "line %u: %s must be %llu to %llu, not %llu",
+				     line, name, key->least, key->most, value);
+	if (key->unit > 1 && value % 4096)
+		return rotdisk_error(parser, "line %u: %s must be a multiple of 4096, not %llu",
+				     line, name, value);
+	parser->given |= 1U << (key - rotdisk_keys);
+	member = (char *)parser->p + key->offset;
+	if (key->size == sizeof(u64))
+		*(u64 *)member = div_u64(value, key->unit);
 	else
-		return rotdisk_error(parser,
-				     "kind must be actuator or flash, not '%s'",
-				     rotdisk_show(parser, parser->value));
-	parser->p->rotational = parser->kind == ROTDISK_ACTUATOR;
+		*(u32 *)member = div_u64(value, key->unit);
 	return 0;
 }
 
-static int rotdisk_parse_zone(struct rotdisk_parser *parser)
-{
-	struct rotdisk_profile *p = parser->p;
-	u64 cylinders, sectors;
-
-	if (p->nr_zones == ROTDISK_MAX_ZONES)
-		return rotdisk_error(parser, "more than %d zones",
-					  ROTDISK_MAX_ZONES);
-	if (!rotdisk_two_numbers(parser, 1000000, 1000000, &cylinders,
-				 &sectors))
-		return rotdisk_error(parser,
-				     "zone must be CYLINDERS SECTORS, each 1 to 1000000, not '%s'",
-				     rotdisk_show(parser, parser->value));
-	p->zones[p->nr_zones].cylinders = cylinders;
-	p->zones[p->nr_zones++].sectors = sectors;
-	parser->zone_line = parser->line;
-	return 0;
-}
-
-static int rotdisk_parse_point(struct rotdisk_parser *parser)
+static int rotdisk_parse_pair(struct rotdisk_parser *parser, u32 line,
+			      const char *name, u64 first, u64 second)
 {
 	struct rotdisk_profile *p = parser->p;
 	struct rotdisk_point *point = &p->points[p->nr_points];
-	u64 cylinders, ns;
+	bool zone = !strcmp(name, "zone");
 
-	if (p->nr_points == ROTDISK_MAX_POINTS)
-		return rotdisk_error(parser, "more than %d seek points",
-					  ROTDISK_MAX_POINTS);
-	if (!rotdisk_two_numbers(parser, 16000000, ROTDISK_NSEC, &cylinders,
-				 &ns))
-		return rotdisk_error(parser,
-				     "seek_point must be CYLINDERS NS, at most 16000000 1000000000, not '%s'",
-				     rotdisk_show(parser, parser->value));
-	if (p->nr_points &&
-	    (cylinders <= point[-1].cylinders || ns < point[-1].ns))
-		return rotdisk_error(parser,
-				     "seek points must be in ascending order");
-	point->cylinders = cylinders;
-	point->ns = ns;
-	p->nr_points++;
-	parser->point_line = parser->line;
-	return 0;
-}
-
-static int rotdisk_parse_key(struct rotdisk_parser *parser,
-			     enum rotdisk_key_id id)
-{
-	const struct rotdisk_key *key = &rotdisk_keys[id];
-	bool size = id == KEY_CAPACITY_BYTES || id == KEY_SEGMENT_BYTES ||
-		    id == KEY_READAHEAD_BYTES;
-	u64 value;
-
-	if (parser->lines[id])
-		return rotdisk_error(parser, "%s was given in line %u before",
-				     key->name, parser->lines[id]);
-	if (!rotdisk_number(parser->value, key->least, key->most, &value))
-		return rotdisk_error(parser,
-				     "%s must be %llu to %llu, not '%s'",
-				     key->name, key->least, key->most,
-				     rotdisk_show(parser, parser->value));
-	if (size && value & 4095)
-		return rotdisk_error(parser,
-				     "%s must be a multiple of 4096, not '%s'",
-				     key->name,
-				     rotdisk_show(parser, parser->value));
-	parser->lines[id] = parser->line;
-	parser->values[id] = value;
-	return 0;
-}
-
-static int rotdisk_parse_line(struct rotdisk_parser *parser)
-{
-	struct rotdisk_word line = rotdisk_cut(&parser->rest, '\n');
-	u32 i;
-
-	line = rotdisk_strip(rotdisk_cut(&line, '#'));
-	parser->line++;
-	if (!line.len)
+	if (!zone && strcmp(name, "seek_point"))
+		return rotdisk_error(parser, "line %u: %s cannot have two numbers", line, name);
+	if (!first || !second || first > 16000000 ||
+	    second > (zone ? 1000000 : ROTDISK_NSEC))
+		return rotdisk_error(parser, "line %u: %s is out of range", line, name);
+	if (zone ? p->nr_zones == ROTDISK_MAX_ZONES : p->nr_points == ROTDISK_MAX_POINTS)
+		return rotdisk_error(parser, "line %u: one %s too many", line, name);
+	if (zone) {
+		p->zones[p->nr_zones++] = (struct rotdisk_zone){ first, second };
 		return 0;
-	for (i = 0; i < line.len; i++) {
-		u8 c = line.at[i];
-
-		if ((c < ' ' || c > '~') && c != '\t')
-			return rotdisk_error(parser,
-					     "only printable ASCII is allowed outside comments");
 	}
-	parser->value = line;
-	parser->name = rotdisk_strip(rotdisk_cut(&parser->value, '='));
-	if (parser->name.at + parser->name.len == line.at + line.len)
-		return rotdisk_error(parser,
-				     "expected key=value, not '%s'",
-				     rotdisk_show(parser, line));
-	parser->value = rotdisk_strip(parser->value);
-	if (rotdisk_word_is(parser->name, "kind"))
-		return rotdisk_parse_kind(parser);
-	if (rotdisk_word_is(parser->name, "zone"))
-		return rotdisk_parse_zone(parser);
-	if (rotdisk_word_is(parser->name, "seek_point"))
-		return rotdisk_parse_point(parser);
-	for (i = 0; i < KEY_COUNT; i++)
-		if (rotdisk_word_is(parser->name, rotdisk_keys[i].name))
-			return rotdisk_parse_key(parser, i);
-	return rotdisk_error(parser, "unknown key '%s'",
-				     rotdisk_show(parser, parser->name));
+	if (p->nr_points && (first <= point[-1].cylinders || second < point[-1].ns))
+		return rotdisk_error(parser, "line %u: seek points must ascend", line);
+	p->points[p->nr_points++] = (struct rotdisk_point){ first, second };
+	return 0;
 }
 
-static int rotdisk_misfit(struct rotdisk_parser *parser, u32 line,
-			  const char *name)
+/* The line is KEY NUMBER or KEY NUMBER NUMBER: its '=' is a blank by now. */
+static int rotdisk_parse_line(struct rotdisk_parser *parser, u32 line, const char *text)
 {
-	parser->line = line;
-	return rotdisk_error(parser, "%s does not fit kind=%s", name,
-			     parser->kind == ROTDISK_FLASH ? "flash" :
-			     "actuator");
+	unsigned long long first, second;
+	char name[32], word[10];
+	int end = 0;
+	int n = sscanf(text, "%31s %18llu %n%18llu %n", name, &first, &end, &second, &end);
+
+	if (n <= 0)
+		return 0;
+	if (!strcmp(name, "kind") && sscanf(text, "%*s %9s", word) == 1) {
+		parser->kind = !strcmp(word, "actuator") ? ROTDISK_ACTUATOR :
+			       !strcmp(word, "flash") ? ROTDISK_FLASH : 0;
+		if (!parser->kind)
+			return rotdisk_error(parser, "line %u: kind must be actuator or flash, not '%s'",
+					     line, word);
+		return 0;
+	}
+	if (n == 1 || text[end])
+		return rotdisk_error(parser, "line %u: expected key = number, not '%s'", line, text);
+	if (n == 2)
+		return rotdisk_parse_number(parser, line, name, first);
+	return rotdisk_parse_pair(parser, line, name, first, second);
 }
 
 /* Is there every key the kind of drive needs, and no other? */
-static int rotdisk_check_keys(struct rotdisk_parser *parser)
+static int rotdisk_check(struct rotdisk_parser *parser)
 {
+	struct rotdisk_profile *p = parser->p;
+	u64 sectors = 0;
+	u32 needed = 0;
 	u32 i;
 
 	if (!parser->kind)
 		return rotdisk_error(parser, "missing key 'kind'");
-	for (i = 0; i < KEY_COUNT; i++) {
-		if (parser->lines[i]) {
-			if (!(rotdisk_keys[i].kinds & parser->kind))
-				return rotdisk_misfit(parser, parser->lines[i],
-						      rotdisk_keys[i].name);
-		} else if (rotdisk_keys[i].kinds & parser->kind) {
-			if ((i == KEY_SEEK_BASE_NS || i == KEY_SEEK_SQRT_NS) &&
-			    parser->point_line)
-				continue;
-			return rotdisk_error(parser, "missing key '%s'",
-					     rotdisk_keys[i].name);
-		}
-	}
-	return 0;
-}
-
-static int rotdisk_check_flash(struct rotdisk_parser *parser)
-{
-	if (parser->zone_line)
-		return rotdisk_misfit(parser, parser->zone_line, "zone");
-	if (parser->point_line)
-		return rotdisk_misfit(parser, parser->point_line,
-				      "seek_point");
-	return 0;
-}
-
-static int rotdisk_check_actuator(struct rotdisk_parser *parser)
-{
-	const struct rotdisk_profile *p = parser->p;
-	u64 sectors = 0;
-	u32 i;
-
-	if (!parser->zone_line)
-		return rotdisk_error(parser, "missing key 'zone'");
-	if (parser->point_line &&
-	    (parser->lines[KEY_SEEK_BASE_NS] ||
-	     parser->lines[KEY_SEEK_SQRT_NS]))
-		return rotdisk_error(parser,
-				     "give seek_point or seek_base_ns and seek_sqrt_ns, not both");
-	if (p->nr_points == 1)
-		return rotdisk_error(parser,
-				     "a seek table needs at least two seek_point");
-	if (p->readahead_sectors > p->segment_sectors)
-		return rotdisk_error(parser,
-				     "readahead_bytes must not exceed segment_bytes");
-	for (i = 0; i < p->nr_zones; i++)
-		sectors += (u64)p->zones[i].cylinders * p->zones[i].sectors *
-			   p->heads;
-	if (p->capacity_sectors > sectors)
-		return rotdisk_error(parser,
-				     "capacity_bytes is %llu, but the zones hold %llu",
-				     p->capacity_sectors << 9, sectors << 9);
-	return 0;
-}
-
-static void rotdisk_fill(struct rotdisk_profile *p, const u64 *values)
-{
-	p->capacity_sectors = values[KEY_CAPACITY_BYTES] >> 9;
-	p->queue_depth = values[KEY_QUEUE_DEPTH];
-	p->overhead_ns = values[KEY_OVERHEAD_NS];
-	p->interface_rate = values[KEY_INTERFACE_RATE];
-	p->write_cache_bytes = values[KEY_WRITE_CACHE_BYTES];
+	p->rotational = parser->kind == ROTDISK_ACTUATOR;
 	p->write_cache = p->write_cache_bytes;
-	p->rpm = values[KEY_RPM];
-	p->heads = values[KEY_HEADS];
-	p->head_switch_ns = values[KEY_HEAD_SWITCH_NS];
-	p->write_settle_ns = values[KEY_WRITE_SETTLE_NS];
-	p->seek_base_ns = values[KEY_SEEK_BASE_NS];
-	p->seek_sqrt_ns = values[KEY_SEEK_SQRT_NS];
-	p->age_limit_ns = values[KEY_AGE_LIMIT_NS];
-	p->segments = values[KEY_SEGMENTS];
-	p->segment_sectors = values[KEY_SEGMENT_BYTES] >> 9;
-	p->readahead_sectors = values[KEY_READAHEAD_BYTES] >> 9;
-	p->destage_idle_ns = values[KEY_DESTAGE_IDLE_NS];
-	p->channels = values[KEY_CHANNELS];
-	p->channel_rate = values[KEY_CHANNEL_RATE];
-	p->write_rate = values[KEY_WRITE_RATE];
-	p->read_latency_ns = values[KEY_READ_LATENCY_NS];
-	p->write_latency_ns = values[KEY_WRITE_LATENCY_NS];
-	p->flush_latency_ns = values[KEY_FLUSH_LATENCY_NS];
-	p->iops_limit = values[KEY_IOPS_LIMIT];
+	for (i = 0; i < ROTDISK_KEYS; i++)
+		if (rotdisk_keys[i].kinds & parser->kind)
+			needed |= 1U << i;
+	if (p->nr_points > 1)
+		needed &= ~(3U << (ROTDISK_KEYS - 2));
+	for (i = 0; i < ROTDISK_KEYS; i++)
+		if ((parser->given ^ needed) & 1U << i)
+			return rotdisk_error(parser, "%s '%s'", needed & 1U << i ?
+					     "missing key" : "what is given leaves no place for",
+					     rotdisk_keys[i].name);
+	for (i = 0; i < p->nr_zones; i++)
+		sectors += (u64)p->zones[i].cylinders * p->zones[i].sectors * p->heads;
+	if (!p->rotational && (p->nr_zones || p->nr_points))
+		return rotdisk_error(parser, "a flash drive has no zone and no seek_point");
+	if (p->rotational && p->capacity_sectors > sectors)
+		return rotdisk_error(parser, "capacity_bytes is %llu, but the zones hold %llu",
+				     p->capacity_sectors << 9, sectors << 9);
+	if (p->readahead_sectors > p->segment_sectors)
+		return rotdisk_error(parser, "readahead_bytes must not exceed segment_bytes");
+	return 0;
 }
 
 int rotdisk_profile_parse(struct rotdisk_profile *p, const char *text,
 			  size_t len, char *err, size_t err_len)
 {
-	struct rotdisk_parser parser = {
-		.p = p,
-		.rest = { text, len },
-		.err = err,
-		.err_len = err_len,
-	};
-	int ret = 0;
+	struct rotdisk_parser parser = { .p = p, .err = err, .err_len = err_len };
+	size_t i, n = 0;
+	char buf[80];
+	u32 line = 1;
+	bool comment = false;
+	int ret;
 
 	memset(p, 0, sizeof(*p));
 	if (err_len)
 		*err = '\0';
-	while (parser.rest.len && !ret)
-		ret = rotdisk_parse_line(&parser);
-	if (ret)
-		return ret;
-	parser.line = 0;
-	ret = rotdisk_check_keys(&parser);
-	if (ret)
-		return ret;
-	rotdisk_fill(p, parser.values);
-	return p->rotational ? rotdisk_check_actuator(&parser) :
-			       rotdisk_check_flash(&parser);
+	for (i = 0; i <= len; i++) {
+		char c = i < len ? text[i] : '\n';
+
+		if (c == '\n') {
+			buf[n] = '\0';
+			ret = rotdisk_parse_line(&parser, line++, buf);
+			if (ret)
+				return ret;
+			n = 0;
+			comment = false;
+			continue;
+		}
+		comment |= c == '#';
+		if (!comment && n == sizeof(buf) - 1)
+			return rotdisk_error(&parser, "line %u is too long", line);
+		if (!comment)
+			buf[n++] = c == '=' ? ' ' : c;
+	}
+	return rotdisk_check(&parser);
 }
 
 const char * const rotdisk_class_names[ROTDISK_CLASSES] = {

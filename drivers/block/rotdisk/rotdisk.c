@@ -1152,173 +1152,140 @@ DEFINE_SHOW_ATTRIBUTE(rotdisk_trace_dropped);
 
 /* debugfs: contents */
 
-/**
- * struct rotdisk_contents - the contents file, opened
- * @d: the disk
- * @next: index of the first page not read or written yet
- * @done: bytes of @content the user has read or written
- * @content: the record the user is in
- */
-struct rotdisk_contents {
-	struct rotdisk *d;
-	unsigned long next;
-	size_t done;
-	struct rotdisk_content content;
+/* The page from @pos on that is not all zeroes; it is at @pos then. */
+static void *rotdisk_contents_at(struct rotdisk *d, loff_t *pos)
+{
+	unsigned long index = *pos;
+	void *page;
+
+	for (page = xa_find(&d->pages, &index, ULONG_MAX, XA_PRESENT);
+	     page && !memchr_inv(page, 0, ROTDISK_PAGE_SIZE);
+	     page = xa_find_after(&d->pages, &index, ULONG_MAX, XA_PRESENT))
+		cond_resched();
+	*pos = index;
+	return page;
+}
+
+static void *rotdisk_contents_start(struct seq_file *m, loff_t *pos)
+{
+	struct rotdisk *d = m->private;
+
+	mutex_lock(&d->mutex);
+	return rotdisk_contents_at(d, pos);
+}
+
+static void *rotdisk_contents_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return rotdisk_contents_at(m->private, pos);
+}
+
+static void rotdisk_contents_stop(struct seq_file *m, void *v)
+{
+	struct rotdisk *d = m->private;
+
+	mutex_unlock(&d->mutex);
+}
+
+static int rotdisk_contents_show(struct seq_file *m, void *page)
+{
+	__le64 index = cpu_to_le64(m->index);
+
+	seq_write(m, &index, sizeof(index));
+	seq_write(m, page, ROTDISK_PAGE_SIZE);
+	return 0;
+}
+
+static const struct seq_operations rotdisk_contents_seq_ops = {
+	.start = rotdisk_contents_start,
+	.next = rotdisk_contents_next,
+	.stop = rotdisk_contents_stop,
+	.show = rotdisk_contents_show,
 };
 
+/* Opened to be written, the disk is empty, and nobody may use it until the file is closed. */
 static int rotdisk_contents_open(struct inode *inode, struct file *file)
 {
 	struct rotdisk *d = inode->i_private;
-	struct rotdisk_contents *c = kvzalloc(sizeof(*c), GFP_KERNEL);
-	int err = 0;
+	struct seq_file *m;
+	int err;
 
-	if (!c)
-		return -ENOMEM;
-	if ((file->f_mode & FMODE_READ) && (file->f_mode & FMODE_WRITE)) {
-		err = -EINVAL;
-	} else if (file->f_mode & FMODE_WRITE) {
-		mutex_lock(&d->mutex);
-		d->error[0] = '\0';
-		if (!d->config)
-			err = rotdisk_fail(d, -EINVAL, "no profile, write one first");
-		else
-			err = rotdisk_claim(d);
-		if (!err)
-			rotdisk_free_pages(&d->pages);
-		mutex_unlock(&d->mutex);
-	} else {
-		c->done = sizeof(c->content);
+	if (!(file->f_mode & FMODE_WRITE)) {
+		err = seq_open(file, &rotdisk_contents_seq_ops);
+		if (err)
+			return err;
+		m = file->private_data;
+		m->private = d;
+		/* so many at a time */
+		m->size = 64 * sizeof(struct rotdisk_content);
+		m->buf = kvmalloc(m->size, GFP_KERNEL);
+		return m->buf ? 0 : seq_release(inode, file) ?: -ENOMEM;
 	}
-	if (err) {
-		kvfree(c);
-		return err;
+	mutex_lock(&d->mutex);
+	d->error[0] = '\0';
+	err = d->config ? rotdisk_claim(d) :
+	      rotdisk_fail(d, -EINVAL, "no profile, write one first");
+	if (!err) {
+		rotdisk_free_pages(&d->pages);
+		config_item_get(&d->item);
 	}
-	config_item_get(&d->item);
-	c->d = d;
-	file->private_data = c;
-	return stream_open(inode, file);
+	mutex_unlock(&d->mutex);
+	return err;
 }
 
 static int rotdisk_contents_release(struct inode *inode, struct file *file)
 {
-	struct rotdisk_contents *c = file->private_data;
-	struct rotdisk *d = c->d;
+	struct rotdisk *d = inode->i_private;
 
-	if (file->f_mode & FMODE_WRITE) {
-		mutex_lock(&d->mutex);
-		if (c->done && c->done < sizeof(c->content))
-			rotdisk_fail(d, -EINVAL,
-				     "contents: cut off, the last record has %zu bytes only",
-				     c->done);
-		rotdisk_unclaim(d);
-		mutex_unlock(&d->mutex);
-	}
+	if (!(file->f_mode & FMODE_WRITE))
+		return seq_release(inode, file);
+	mutex_lock(&d->mutex);
+	rotdisk_unclaim(d);
+	mutex_unlock(&d->mutex);
 	config_item_put(&d->item);
-	kvfree(c);
 	return 0;
 }
 
-/* Fetches the next page that is not all zeroes; false at the end. */
-static bool rotdisk_contents_fetch(struct rotdisk_contents *c)
-{
-	void *page;
-
-	for (page = xa_find(&c->d->pages, &c->next, ULONG_MAX, XA_PRESENT);
-	     page;
-	     page = xa_find_after(&c->d->pages, &c->next, ULONG_MAX,
-				  XA_PRESENT)) {
-		if (!memchr_inv(page, 0, ROTDISK_PAGE_SIZE))
-			continue;
-		c->content.index = cpu_to_le64(c->next);
-		memcpy(c->content.data, page, ROTDISK_PAGE_SIZE);
-		c->next++;
-		c->done = 0;
-		return true;
-	}
-	return false;
-}
-
-static ssize_t rotdisk_contents_read(struct file *file, char __user *buf,
-				     size_t len, loff_t *pos)
-{
-	struct rotdisk_contents *c = file->private_data;
-	size_t done = 0;
-	bool more = true;
-
-	while (done < len) {
-		size_t n = min(len - done, sizeof(c->content) - c->done);
-
-		if (!n) {
-			mutex_lock(&c->d->mutex);
-			more = rotdisk_contents_fetch(c);
-			mutex_unlock(&c->d->mutex);
-			if (!more)
-				break;
-			continue;
-		}
-		if (copy_to_user(buf + done, (u8 *)&c->content + c->done, n))
-			return done ?: -EFAULT;
-		c->done += n;
-		done += n;
-	}
-	return done;
-}
-
-static int rotdisk_contents_store(struct rotdisk_contents *c)
-{
-	u64 index = le64_to_cpu(c->content.index);
-	u64 pages = rotdisk_capacity_pages(c->d);
-	void *page;
-
-	lockdep_assert_held(&c->d->mutex);
-
-	if (index >= pages)
-		return rotdisk_fail(c->d, -EINVAL,
-				    "contents: page %llu is beyond the disk's %llu pages",
-				    index, pages);
-	if (index < c->next)
-		return rotdisk_fail(c->d, -EINVAL, "contents: page %llu comes after page %lu",
-				    index, c->next - 1);
-	page = rotdisk_get_page(c->d, index, GFP_KERNEL | __GFP_RETRY_MAYFAIL);
-	if (!page)
-		return rotdisk_fail(c->d, -ENOMEM, "contents: no memory for page %llu",
-				    index);
-	memcpy(page, c->content.data, ROTDISK_PAGE_SIZE);
-	c->next = index + 1;
-	c->done = 0;
-	return 0;
-}
-
+/* Whole records only. */
 static ssize_t rotdisk_contents_write(struct file *file,
 				      const char __user *buf, size_t len,
 				      loff_t *pos)
 {
-	struct rotdisk_contents *c = file->private_data;
-	size_t done = 0;
-	int err;
+	struct rotdisk *d = file_inode(file)->i_private;
+	struct rotdisk_content __user *record = (void __user *)buf;
+	size_t done;
+	int err = 0;
 
-	while (done < len) {
-		size_t n = min(len - done, sizeof(c->content) - c->done);
+	mutex_lock(&d->mutex);
+	for (done = 0; done < len && !err; done += sizeof(*record), record++) {
+		void *page = NULL;
+		__le64 index;
 
-		if (copy_from_user((u8 *)&c->content + c->done, buf + done, n))
-			return -EFAULT;
-		c->done += n;
-		done += n;
-		if (c->done < sizeof(c->content))
-			break;
-		mutex_lock(&c->d->mutex);
-		err = rotdisk_contents_store(c);
-		mutex_unlock(&c->d->mutex);
-		if (err)
-			return err;
+		if (len - done < sizeof(*record))
+			err = rotdisk_fail(d, -EINVAL, "contents: cut off in a record of %zu bytes",
+					   sizeof(*record));
+		else if (copy_from_user(&index, &record->index, sizeof(index)))
+			err = -EFAULT;
+		else if (le64_to_cpu(index) >= rotdisk_capacity_pages(d))
+			err = rotdisk_fail(d, -EINVAL, "contents: page %llu is beyond the disk's %llu pages",
+					   le64_to_cpu(index), rotdisk_capacity_pages(d));
+		else
+			page = rotdisk_get_page(d, le64_to_cpu(index),
+						GFP_KERNEL | __GFP_RETRY_MAYFAIL);
+		if (!err && !page)
+			err = rotdisk_fail(d, -ENOMEM, "contents: no memory for page %llu",
+					   le64_to_cpu(index));
+		if (page && copy_from_user(page, record->data, ROTDISK_PAGE_SIZE))
+			err = -EFAULT;
 	}
-	return done;
+	mutex_unlock(&d->mutex);
+	return err ?: len;
 }
 
 static const struct file_operations rotdisk_contents_fops = {
 	.owner = THIS_MODULE,
 	.open = rotdisk_contents_open,
-	.read = rotdisk_contents_read,
+	.read = seq_read,
 	.write = rotdisk_contents_write,
 	.release = rotdisk_contents_release,
 };

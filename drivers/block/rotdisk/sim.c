@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Run the timing model of model.c offline: the floor of a set of blocks, the
- * time of a list of commands, and whether a drive behaves as published.
+ * time of a list of commands, and figures to compare a drive by.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -442,8 +442,6 @@ static double measure_seek(enum sim_kind kind)
 	u32 from;
 	int i;
 
-	if (!profile.rotational)
-		die(SIM_FAILED, "a drive without an actuator does not seek");
 	if (kind == SIM_SEEK_FULL)
 		return seek_ns(0, cylinders - 1);
 	if (kind == SIM_SEEK_TRACK)
@@ -455,114 +453,44 @@ static double measure_seek(enum sim_kind kind)
 	return (double)sum / SIM_SAMPLES;
 }
 
-/* In @unit, or a negative number if the metric is not of that unit. */
-static double measure(const struct sim_metric *metric, const char *unit)
+/* A load of its own; prints IOPS, MB/s and us a command. */
+static void measure(const struct sim_metric *metric)
 {
 	struct sim_load load = {
 		.next = metric->kind == SIM_RANDOM ? next_random :
 						     next_sequential,
-		.depth = metric->depth,
+		.depth = metric->depth < profile.queue_depth ?
+			 metric->depth : profile.queue_depth,
 		.sectors = metric->sectors,
 		.op = metric->op,
 		.flush = metric->flush,
 		.random = 1,
+		.left = metric->kind == SIM_RANDOM ? SIM_SAMPLES :
+			SIM_SEQUENTIAL / 512 / SIM_CHUNK,
 	};
 	double ns, rounds;
 
-	if (metric->kind >= SIM_SEEK_AVERAGE) {
-		ns = measure_seek(metric->kind);
-		return !strcmp(unit, "ms") ? ns / 1e6 : -1;
-	}
-	if (load.depth > profile.queue_depth)
-		load.depth = profile.queue_depth;
-	load.left = SIM_SAMPLES;
-	if (metric->kind != SIM_RANDOM)
-		load.left = SIM_SEQUENTIAL / 512 / SIM_CHUNK;
 	if (metric->kind == SIM_INNER)
-		load.lba = profile.capacity_sectors -
-			   load.left * load.sectors;
+		load.lba = profile.capacity_sectors - load.left * load.sectors;
 	ns = run(&load);
 	rounds = metric->flush ? load.count / 2.0 : load.count;
-	if (!strcmp(unit, "IOPS"))
-		return rounds * SIM_NSEC / ns;
-	if (!strcmp(unit, "MB/s"))
-		return rounds * load.sectors * 512 * 1e3 / ns;
-	if (!strcmp(unit, "ms"))
-		return load.service_ns / rounds / 1e6;
-	if (!strcmp(unit, "us"))
-		return load.service_ns / rounds / 1e3;
-	return -1;
+	printf("%s\t%.4g\t%.4g\t%.4g\n", metric->name, rounds * SIM_NSEC / ns,
+	       rounds * load.sectors * 512 * 1e3 / ns, load.service_ns / rounds / 1e3);
 }
 
-/* One row of expectations: metric, value, unit, tolerance, source. */
-static bool check_row(const char *path, int line, char *row)
+static int cmd_measure(void)
 {
-	char *field[5] = { row };
-	double expected, tolerance, measured;
-	char *end;
 	size_t i;
 
-	row[strcspn(row, "\n")] = '\0';
-	for (i = 1; i < 5; i++) {
-		field[i] = strchr(field[i - 1], '\t');
-		if (!field[i])
-			die(SIM_FAILED,
-			    "%s, line %d: expected metric, value, unit, tolerance, source",
-			    path, line);
-		*field[i]++ = '\0';
+	puts("metric\tIOPS\tMB/s\tus");
+	for (i = 0; i < ARRAY_SIZE(metrics); i++) {
+		if (metrics[i].kind < SIM_SEEK_AVERAGE)
+			measure(&metrics[i]);
+		else if (profile.rotational)
+			printf("%s\t-\t-\t%.4g\n", metrics[i].name,
+			       measure_seek(metrics[i].kind) / 1e3);
 	}
-	expected = strtod(field[1], &end);
-	if (*end || expected <= 0)
-		die(SIM_FAILED, "%s, line %d: value must be a positive number, not '%s'",
-		    path, line, field[1]);
-	tolerance = strtod(field[3], &end);
-	if (strcmp(end, "%") || tolerance <= 0)
-		die(SIM_FAILED, "%s, line %d: tolerance must be like 10%%, not '%s'",
-		    path, line, field[3]);
-	for (i = 0; i < ARRAY_SIZE(metrics); i++)
-		if (!strcmp(metrics[i].name, field[0]))
-			break;
-	if (i == ARRAY_SIZE(metrics))
-		die(SIM_FAILED, "%s, line %d: unknown metric '%s'", path,
-		    line, field[0]);
-	measured = measure(&metrics[i], field[2]);
-	if (measured < 0)
-		die(SIM_FAILED, "%s, line %d: %s has no unit '%s'", path,
-		    line, field[0], field[2]);
-	i = measured >= expected * (1 - tolerance / 100) &&
-	    measured <= expected * (1 + tolerance / 100);
-	printf(measured < 10000 ? "%s\t%.4g" : "%s\t%.0f", field[0], measured);
-	printf("\t%s\t%s\t%s\t%s\n", field[1], field[2], field[3],
-	       i ? "ok" : "FAIL");
-	return i;
-}
-
-static int cmd_calibrate(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	bool ok = true;
-	int line = 0;
-	int rows = 0;
-	char row[512];
-
-	if (!file)
-		die(SIM_FAILED, "cannot open %s: %s", path, strerror(errno));
-	puts("metric\tmeasured\texpected\tunit\ttolerance\tresult");
-	while (fgets(row, sizeof(row), file)) {
-		line++;
-		if (row[0] == '#' || row[0] == '\n' ||
-		    !strncmp(row, "metric\t", 7))
-			continue;
-		rows++;
-		if (!check_row(path, line, row))
-			ok = false;
-	}
-	if (ferror(file))
-		die(SIM_FAILED, "cannot read %s: %s", path, strerror(errno));
-	fclose(file);
-	if (!rows)
-		die(SIM_FAILED, "%s: no expectation in it", path);
-	return ok ? 0 : SIM_FAILED;
+	return 0;
 }
 
 static const char usage[] =
@@ -570,8 +498,8 @@ static const char usage[] =
 	"         ns to read each of these sectors once, in ascending order\n"
 	"       rotdisk-sim replay PROFILE [--depth N] < LBA<tab>SECTORS<tab>R|W|F lines\n"
 	"         ns to run these commands, N at a time (default 1)\n"
-	"       rotdisk-sim calibrate PROFILE EXPECTATIONS\n"
-	"         measure the drive and compare it with published figures\n"
+	"       rotdisk-sim measure PROFILE\n"
+	"         figures of the drive, as makers and testers publish them\n"
 	"       rotdisk-sim check PROFILE\n"
 	"         is the profile valid?\n";
 
@@ -594,9 +522,9 @@ static int run_command(int argc, char **argv)
 		read_profile(argv[2]);
 		return 0;
 	}
-	if (!strcmp(name, "calibrate") && argc == 4) {
+	if (!strcmp(name, "measure") && argc == 3) {
 		read_profile(argv[2]);
-		return cmd_calibrate(argv[3]);
+		return cmd_measure();
 	}
 	if (!strcmp(name, "replay") &&
 	    (argc == 3 || (argc == 5 && !strcmp(argv[3], "--depth")))) {
