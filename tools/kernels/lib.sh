@@ -153,6 +153,13 @@ forget() {
 	(( ! ${#old[@]} )) || find "${old[@]}" -maxdepth 0 -mmin +60 -exec rm --recursive --force {} +
 }
 
+# forget_unused: what no run has used for two weeks goes, whatever has made it.
+forget_unused() {
+	find "$cache" "$cache/kernels" "$cache/modules" -mindepth 1 -maxdepth 1 -mtime +13 \
+		! -name kernels ! -name modules ! -name ccache ! -name lock \
+		-exec rm --recursive --force {} + 2>/dev/null || true
+}
+
 # debian_changelog DIR VERSION: of one entry, for the source package in a folder, dated SOURCE_DATE_EPOCH.
 debian_changelog() {
 	printf 'sendahead (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "$2" \
