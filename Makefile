@@ -35,8 +35,8 @@ help:
 	@echo '              KERNELS="6.12 5.10" on those, KERNELS=all all of them on each,'
 	@echo '              TESTS="vm bench/002" only these. What a slow machine has no time'
 	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
-	@echo 'make soak     random tests of all classes (histories, loads) for'
-	@echo '              SECONDS=$(SECONDS); SEED=N those of this seed'
+	@echo 'make soak     random histories, patched against stock, then random trees, received by the'
+	@echo '              program and by btrfs, each for SECONDS=$(SECONDS); SEED=N the first one'
 	@echo 'make fstests  the group send of xfstests in FSTESTS=DIR, a checkout that is built, on the'
 	@echo '              patched kernel and on the stock one; PROGRAM=yes: on the stock one with btrfs'
 	@echo '              and with the program in its place'
@@ -52,7 +52,7 @@ help:
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
 	@echo '              kernels of the machine it is installed on, in out/'
 	@echo 'make release VERSION=...  all files of a release, in out/: programs, packages, source, patches'
-	@echo 'make man      manual pages, from what --help says and more, in build/man'
+	@echo 'make man      manual pages, from what --help says, in build/man'
 	@echo 'make clean    remove what was built here (results/ and the cache stay)'
 
 # Packages are installed with sudo by others than root, and so is the bench run.
@@ -86,9 +86,10 @@ quick:
 
 soak:
 	@scripts/install-deps kernel bench test
-	@$(MAKE) --no-print-directory --silent build/rotdisk-sim
-	@$(MAKE) --no-print-directory kernels
-	@tools/testing/btrfs-send/soak --seconds '$(SECONDS)' $(if $(SEED),--seed '$(SEED)')
+	@$(MAKE) --no-print-directory kernels KERNELS="7.2 6.12"
+	@tools/testing/btrfs-send/histories/run --kernel 7.2 --kernel 6.12 --seconds '$(SECONDS)' \
+		--seeds '$(or $(SEED),$(shell date +%s))'
+	@tools/testing/btrfs-send/receive/soak '$(SECONDS)' '$(or $(SEED),$(shell date +%s))'
 
 check:
 	@scripts/install-deps check

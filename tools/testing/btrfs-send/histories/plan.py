@@ -212,17 +212,3 @@ def plan(seed, protocols=2):
         result['sends'] = [send for send in result['sends'] if '-p' in send]
     result['modes'] = ['exact', choose(generator, MODES)]
     return result
-
-
-def reduced(whole, numbers=None, sends=None, modes=None):
-    """A part of a plan: items by their numbers, sends and modes by their words."""
-    part = dict(whole)
-    if numbers is not None:
-        part['items'] = [item for item in whole['items'] if item['number'] in numbers]
-        part['chain'] = whole['chain'] and chain_of(part['items'], whole['options'])
-    if sends is not None:
-        # What is sent alone is not received.
-        part['chain'], part['sends'] = [], list(sends)
-    if modes is not None:
-        part['modes'] = list(modes)
-    return part
