@@ -15,6 +15,10 @@
 
 #define TAKEN UINT8_MAX
 
+#define FEW 8				/* reads of a disk, which do not tell how fast it is */
+
+static size_t done[MAX_HEADS], all_done;	/* reads of each disk so far, and of all of them */
+
 /* This disk can read this item if the thread's number % @copies is @copy. */
 struct option {
 	u64 order;			/* the disk, and the position there */
@@ -81,6 +85,20 @@ static int can_ask(const struct option *option)
 	return option->copies == 1 || gettid() % option->copies == option->copy;
 }
 
+/*
+ * Return: whether a disk can take an item now. Near the end, a slow disk takes only few of the
+ * items that other disks can read as well: no more than twice its share of all reads so far.
+ */
+static int has_room(const struct heads *heads, const struct option *option)
+{
+	const struct head *head = &heads->head[option->head];
+
+	if (option->copies > 1 && head->under_way * (all_done + heads->disk->nr_heads * FEW) >
+	    2 * (done[option->head] + FEW) * (heads->left + heads->under_way))
+		return 0;
+	return head->under_way < heads->depth;
+}
+
 /* Return: the next item that belongs to a disk, or NULL. */
 static struct option *front(struct heads *heads, u32 number)
 {
@@ -139,7 +157,7 @@ int heads_take(struct heads *heads, size_t *item, u32 *head)
 		option = front(heads, i);
 		if (!option)
 			option = take_over(heads, i);
-		if (option && can_ask(option))
+		if (option && can_ask(option) && has_room(heads, option))
 			found = option;
 	}
 	/* no request is under way, so no other thread would go on: take any item */
@@ -160,15 +178,18 @@ int heads_take(struct heads *heads, size_t *item, u32 *head)
 void heads_leave(struct heads *heads, u32 head)
 {
 	heads->under_way--;
+	done[head]++;
+	all_done++;
 	heads->head[head].under_way--;
 }
 
 int heads_idle(struct heads *heads)
 {
+	const struct option *option;
 	u32 i;
 
 	for (i = 0; i < heads->disk->nr_heads; i++)
-		if (heads->head[i].under_way < heads->depth && front(heads, i))
+		if ((option = front(heads, i)) && has_room(heads, option))
 			return 1;
 	return 0;
 }
