@@ -18,6 +18,7 @@ struct extent {
 	u64 start;		/* file offset at which the whole extent would begin */
 	u64 generation;
 	u64 sum;		/* hash of the item */
+	u64 refs;		/* backrefs that the send follows */
 	u64 position;		/* bytes of file data before it in the stream */
 	u8 compressed;
 	u8 read;		/* the send reads it from the disk, and does not clone it */

@@ -21,6 +21,9 @@
 #define DATA_WINDOWS 4
 
 #define THREADS 32			/* so many requests let the disk choose a good order */
+#define SHARED_LEAVES 8			/* for each subvolume: then its nodes are read for them */
+#define SHARED_KEYS 65536		/* looked for in subvolumes without reading their nodes */
+#define ROOT_GENERATION offsetof(struct btrfs_root_item, generation)
 #define SUBVOLUMES 1024			/* subvolumes searched for shared backrefs */
 #define LEVELS_UP 64			/* limit of parent directories that are looked up */
 #define SEEN 65536			/* slots of a table of seen numbers */
@@ -192,7 +195,7 @@ static void add_path(struct send_ahead *ahead, const struct walk *walk, const st
 /*
  * Add the leaves that hold the keys to those to be read, and with @paths the extent items of these
  * leaves and the nodes above. The tree may change meanwhile: leaves that cannot be found are left
- * to the send.
+ * to the send. A few are found by the kernel, all at once: nodes that are read here it reads again.
  */
 static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, int paths)
 {
@@ -201,7 +204,12 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, i
 	struct walk walk;
 	size_t i;
 
-	if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
+	if (!paths && keys->n <= ahead->sweep.threads) {
+		for (i = 0; i < keys->n; i++) {
+			leaf.at.key = keys->v[i];
+			sweep_want(&ahead->sweep, tree, &leaf, 0);
+		}
+	} else if (!disk_root(&ahead->disk, tree, &root)) {
 		sort_list(keys, key_cmp);
 		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
@@ -415,13 +423,16 @@ static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 
 	ahead->refs.n = 0;
 	for (i = from; i < to && ahead->refs.n < REFS_NOTED && !shared_over(); i++) {
-		struct key key = { ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
+		struct extent *extent = &ahead->queue.v[i];
+		struct key key = { extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
+		size_t before = ahead->refs.n;
 		struct item item;
 
 		if (is_new(ahead->followed, key.objectid) &&
 		    search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &ahead->items,
 				 &item))
 			extents_refs(&item, all, &ahead->refs);
+		extent->refs = ahead->refs.n - before;
 	}
 }
 
@@ -453,10 +464,13 @@ static void want_shared(struct send_ahead *ahead, u64 tree, size_t n, struct key
 	walk_free(&walk);
 }
 
-static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t to)
+struct subvolume {
+	u64 id, generation;
+};
+
+/* Return: how many there are, at most SUBVOLUMES. */
+static size_t list_subvolumes(struct send_ahead *ahead, struct subvolume *v)
 {
-	struct key begin = { ahead->queue.v[from].key.objectid, 0, 0 };
-	struct key end = { ahead->queue.v[to - 1].key.objectid, UINT8_MAX, NONE };
 	struct search search = {
 		.tree = BTRFS_ROOT_TREE_OBJECTID,
 		.min = { 0, BTRFS_ROOT_ITEM_KEY, 0 },
@@ -464,18 +478,60 @@ static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t 
 		.nr = 1,
 	};
 	struct item item;
-	u32 left = SUBVOLUMES;
+	size_t n = 0;
 
-	while (left-- && !search_run(ahead->disk.fd, &search, &ahead->items) &&
+	while (n < SUBVOLUMES && !search_run(ahead->disk.fd, &search, &ahead->items) &&
 	       items_next(&ahead->items, &item)) {
-		u64 tree = item.key.objectid;
+		u64 id = item.key.objectid;
 
-		if (item.key.type == BTRFS_ROOT_ITEM_KEY &&
-		    (tree == BTRFS_FS_TREE_OBJECTID || tree >= BTRFS_FIRST_FREE_OBJECTID))
-			want_shared(ahead, tree, n, begin, &end);
+		if (item.key.type == BTRFS_ROOT_ITEM_KEY && item.len > ROOT_GENERATION + 8 &&
+		    (id == BTRFS_FS_TREE_OBJECTID || id >= BTRFS_FIRST_FREE_OBJECTID))
+			v[n++] = (struct subvolume) { id, get_u64(item.data + ROOT_GENERATION) };
 		/* the item found may be one in front of the root item of the same tree */
-		search.min.objectid = tree + (item.key.type >= BTRFS_ROOT_ITEM_KEY);
+		search.min.objectid = id + (item.key.type >= BTRFS_ROOT_ITEM_KEY);
 	}
+	return n;
+}
+
+/*
+ * Add the leaves that hold an extent under the same key in subvolumes that are not older: at most as
+ * many as it has backrefs, as a later snapshot may not have it.
+ */
+static void want_key(struct send_ahead *ahead, const struct extent *extent,
+		     const struct subvolume *subvolumes, size_t n)
+{
+	struct leaf leaf = { .at.key = extent->key };
+	u64 left = extent->refs;
+	size_t i;
+
+	for (i = 0; i < n && left; i++)
+		if (subvolumes[i].generation >= extent->generation && left--)
+			sweep_want(&ahead->sweep, subvolumes[i].id, &leaf,
+				   extent->key.objectid + 1);
+}
+
+/*
+ * With many subvolumes and few backrefs it takes longer to read the nodes of all subvolumes than it
+ * saves. Then only data newer than the parent is looked for: of that the send follows all
+ * backrefs, and reads the nodes as well.
+ */
+static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t to)
+{
+	const struct extent *v = ahead->queue.v;
+	struct key begin = { v[from].key.objectid, 0, 0 };
+	struct key end = { v[to - 1].key.objectid, UINT8_MAX, NONE };
+	struct subvolume subvolumes[SUBVOLUMES];
+	size_t i, leaves = 1, found = list_subvolumes(ahead, subvolumes);
+
+	for (i = 1; i < n; i++)
+		leaves += ahead->refs.v[i].parent != ahead->refs.v[i - 1].parent;
+	if (leaves >= found * SHARED_LEAVES)
+		for (i = 0; i < found; i++)
+			want_shared(ahead, subvolumes[i].id, n, begin, &end);
+	else if ((to - from) * found <= SHARED_KEYS)
+		for (i = from; i < to; i++)
+			if (v[i].read)
+				want_key(ahead, &v[i], subvolumes, found);
 }
 
 /*
