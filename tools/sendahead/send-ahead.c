@@ -204,7 +204,7 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, i
 	struct walk walk;
 	size_t i;
 
-	if (!paths && keys->n <= ahead->sweep.threads) {
+	if (!paths && !ahead->sweep.noted && keys->n <= ahead->sweep.threads) {
 		for (i = 0; i < keys->n; i++) {
 			leaf.at.key = keys->v[i];
 			sweep_want(&ahead->sweep, tree, &leaf, 0);

@@ -55,7 +55,8 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 
 	/* the address of a leaf in a new chunk is not known: such leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
-	if (sweep->noted)
+	/* one that the kernel is to find has no position */
+	if (sweep->noted && leaf->at.bytenr)
 		*append(sweep->noted) = wanted.order;
 	*append(sweep) = wanted;
 }
