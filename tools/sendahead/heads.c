@@ -188,9 +188,11 @@ int heads_idle(struct heads *heads)
 	const struct option *option;
 	u32 i;
 
-	for (i = 0; i < heads->disk->nr_heads; i++)
-		if ((option = front(heads, i)) && has_room(heads, option))
+	for (i = 0; i < heads->disk->nr_heads; i++) {
+		option = front(heads, i);
+		if (option && has_room(heads, option))
 			return 1;
+	}
 	return 0;
 }
 
