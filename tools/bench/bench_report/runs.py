@@ -58,8 +58,6 @@ class Run:
             where = f"{path} line {number}"
             sample = check_sample(read_json(line, where), where)
             samples.append(scaled(sample, self.scale))
-            # of runs before there could be several disks
-            sample.setdefault("traces", [sample["trace"]])
             for trace in filter(None, (*sample["traces"], lookup(sample, "receiving", "trace"))):
                 if not os.path.isfile(self.file(trace)):
                     raise InputError(f"{self.file(trace)} is missing, the run is damaged")
@@ -153,6 +151,10 @@ def check_sample(sample, where):
     bad += [key for key in counts if not is_count(sample.get(key))]
     bad += [key for key in maybe if not (sample.setdefault(key) is None or is_count(sample[key]))]
     bad += [] if sample.setdefault("trace") is None or isinstance(sample["trace"], str) else ["trace"]
+    # of several disks, of which "trace" is the first one's
+    traces = sample.setdefault("traces", [sample["trace"]])
+    if not isinstance(traces, list) or not all(isinstance(t, (str, type(None))) for t in traces):
+        bad.append("traces")
     bad += [] if sample.get("elapsed_ns") else ["elapsed_ns"]
     for key in ("receiving", "beside", "busy", "program"):
         if not isinstance(sample.setdefault(key), (dict, type(None))):
