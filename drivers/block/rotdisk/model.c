@@ -30,10 +30,12 @@
 #include <linux/string.h>
 #else
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define U64_MAX			(~0ULL)
+#define __printf(a, b)
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define min_t(type, a, b)	({ type x = (a), y = (b); x < y ? x : y; })
 #define max_t(type, a, b)	({ type x = (a), y = (b); x > y ? x : y; })
@@ -921,40 +923,34 @@ struct rotdisk_key {
 	u32 unit;		/* what the member of the profile counts */
 };
 
-#define ROTDISK_KEY(_name, _member, _kinds, _least, _most, _unit)	\
-	{ _name, ROTDISK_##_kinds, offsetof(struct rotdisk_profile, _member), \
-	  sizeof(((struct rotdisk_profile *)0)->_member), _least, _most, _unit }
-#define ROTDISK_NUMBER(_member, _kinds, _least, _most)			\
-	ROTDISK_KEY(#_member, _member, _kinds, _least, _most, 1)
-#define ROTDISK_SIZE(_name, _kinds, _least, _most)			\
-	ROTDISK_KEY(#_name "_bytes", _name##_sectors, _kinds, _least, _most, 512)
+#define AT(member)	offsetof(struct rotdisk_profile, member)
 
 /* The limits keep every sum and product of the model within 64 bits. */
 static const struct rotdisk_key rotdisk_keys[] = {
-	ROTDISK_SIZE(capacity, ANY, 1ULL << 20, 1ULL << 50),
-	ROTDISK_NUMBER(queue_depth, ANY, 1, ROTDISK_MAX_DEPTH),
-	ROTDISK_NUMBER(overhead_ns, ANY, 0, ROTDISK_NSEC),
-	ROTDISK_NUMBER(interface_rate, ANY, 1000000, 16 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(write_cache_bytes, ANY, 0, 1ULL << 40),
-	ROTDISK_NUMBER(rpm, ACTUATOR, 1000, 60000),
-	ROTDISK_NUMBER(heads, ACTUATOR, 1, 64),
-	ROTDISK_NUMBER(head_switch_ns, ACTUATOR, 0, 100000000),
-	ROTDISK_NUMBER(write_settle_ns, ACTUATOR, 0, 100000000),
-	ROTDISK_NUMBER(age_limit_ns, ACTUATOR, 1, 3600 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(segments, ACTUATOR, 0, ROTDISK_MAX_SEGMENTS),
-	ROTDISK_SIZE(segment, ACTUATOR, 4096, 1U << 30),
-	ROTDISK_SIZE(readahead, ACTUATOR, 0, 1U << 30),
-	ROTDISK_NUMBER(destage_idle_ns, ACTUATOR, 0, 3600 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(channels, FLASH, 1, ROTDISK_MAX_CHANNELS),
-	ROTDISK_NUMBER(channel_rate, FLASH, 1000000, 16 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(write_rate, FLASH, 1000000, 16 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(read_latency_ns, FLASH, 0, 10 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(write_latency_ns, FLASH, 0, 10 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(flush_latency_ns, FLASH, 0, 10 * ROTDISK_NSEC),
-	ROTDISK_NUMBER(iops_limit, FLASH, 0, 10000000),
+	{ "capacity_bytes", ROTDISK_ANY, AT(capacity_sectors), 8, 1ULL << 20, 1ULL << 50, 512 },
+	{ "queue_depth", ROTDISK_ANY, AT(queue_depth), 4, 1, ROTDISK_MAX_DEPTH, 1 },
+	{ "overhead_ns", ROTDISK_ANY, AT(overhead_ns), 4, 0, ROTDISK_NSEC, 1 },
+	{ "interface_rate", ROTDISK_ANY, AT(interface_rate), 8, 1000000, 16 * ROTDISK_NSEC, 1 },
+	{ "write_cache_bytes", ROTDISK_ANY, AT(write_cache_bytes), 8, 0, 1ULL << 40, 1 },
+	{ "rpm", ROTDISK_ACTUATOR, AT(rpm), 4, 1000, 60000, 1 },
+	{ "heads", ROTDISK_ACTUATOR, AT(heads), 4, 1, 64, 1 },
+	{ "head_switch_ns", ROTDISK_ACTUATOR, AT(head_switch_ns), 4, 0, 100000000, 1 },
+	{ "write_settle_ns", ROTDISK_ACTUATOR, AT(write_settle_ns), 4, 0, 100000000, 1 },
+	{ "age_limit_ns", ROTDISK_ACTUATOR, AT(age_limit_ns), 8, 1, 3600 * ROTDISK_NSEC, 1 },
+	{ "segments", ROTDISK_ACTUATOR, AT(segments), 4, 0, ROTDISK_MAX_SEGMENTS, 1 },
+	{ "segment_bytes", ROTDISK_ACTUATOR, AT(segment_sectors), 4, 4096, 1U << 30, 512 },
+	{ "readahead_bytes", ROTDISK_ACTUATOR, AT(readahead_sectors), 4, 0, 1U << 30, 512 },
+	{ "destage_idle_ns", ROTDISK_ACTUATOR, AT(destage_idle_ns), 8, 0, 3600 * ROTDISK_NSEC, 1 },
+	{ "channels", ROTDISK_FLASH, AT(channels), 4, 1, ROTDISK_MAX_CHANNELS, 1 },
+	{ "channel_rate", ROTDISK_FLASH, AT(channel_rate), 8, 1000000, 16 * ROTDISK_NSEC, 1 },
+	{ "write_rate", ROTDISK_FLASH, AT(write_rate), 8, 1000000, 16 * ROTDISK_NSEC, 1 },
+	{ "read_latency_ns", ROTDISK_FLASH, AT(read_latency_ns), 8, 0, 10 * ROTDISK_NSEC, 1 },
+	{ "write_latency_ns", ROTDISK_FLASH, AT(write_latency_ns), 8, 0, 10 * ROTDISK_NSEC, 1 },
+	{ "flush_latency_ns", ROTDISK_FLASH, AT(flush_latency_ns), 8, 0, 10 * ROTDISK_NSEC, 1 },
+	{ "iops_limit", ROTDISK_FLASH, AT(iops_limit), 4, 0, 10000000, 1 },
 	/* instead of a table of seeks */
-	ROTDISK_NUMBER(seek_base_ns, ACTUATOR, 0, 100000000),
-	ROTDISK_NUMBER(seek_sqrt_ns, ACTUATOR, 0, 1000000),
+	{ "seek_base_ns", ROTDISK_ACTUATOR, AT(seek_base_ns), 4, 0, 100000000, 1 },
+	{ "seek_sqrt_ns", ROTDISK_ACTUATOR, AT(seek_sqrt_ns), 4, 0, 1000000, 1 },
 };
 
 #define ROTDISK_KEYS		ARRAY_SIZE(rotdisk_keys)
@@ -967,8 +963,15 @@ struct rotdisk_parser {
 	size_t err_len;
 };
 
-#define rotdisk_error(_parser, ...)					\
-	(snprintf((_parser)->err, (_parser)->err_len, __VA_ARGS__), -EINVAL)
+static __printf(2, 3) int rotdisk_error(struct rotdisk_parser *parser, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(parser->err, parser->err_len, fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
 
 static int rotdisk_parse_number(struct rotdisk_parser *parser, u32 line,
 				const char *name, u64 value)
@@ -1035,12 +1038,14 @@ static int rotdisk_parse_line(struct rotdisk_parser *parser, u32 line, const cha
 		parser->kind = !strcmp(word, "actuator") ? ROTDISK_ACTUATOR :
 			       !strcmp(word, "flash") ? ROTDISK_FLASH : 0;
 		if (!parser->kind)
-			return rotdisk_error(parser, "line %u: kind must be actuator or flash, not '%s'",
+			return rotdisk_error(parser,
+					     "line %u: kind must be actuator or flash, not '%s'",
 					     line, word);
 		return 0;
 	}
 	if (n == 1 || text[end])
-		return rotdisk_error(parser, "line %u: expected key = number, not '%s'", line, text);
+		return rotdisk_error(parser, "line %u: expected key = number, not '%s'",
+				     line, text);
 	if (n == 2)
 		return rotdisk_parse_number(parser, line, name, first);
 	return rotdisk_parse_pair(parser, line, name, first, second);

@@ -1267,7 +1267,8 @@ static ssize_t rotdisk_contents_write(struct file *file,
 		else if (copy_from_user(&index, &record->index, sizeof(index)))
 			err = -EFAULT;
 		else if (le64_to_cpu(index) >= rotdisk_capacity_pages(d))
-			err = rotdisk_fail(d, -EINVAL, "contents: page %llu is beyond the disk's %llu pages",
+			err = rotdisk_fail(d, -EINVAL,
+					   "contents: page %llu is beyond the disk's %llu pages",
 					   le64_to_cpu(index), rotdisk_capacity_pages(d));
 		else
 			page = rotdisk_get_page(d, le64_to_cpu(index),
