@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
 # The trees that the guest builds: each generator's steps, and what it does between them.
-# shellcheck disable=SC2154 # the guest and send-bench.sh set job, top, dir, mnt and disks
+# shellcheck disable=SC2154,SC2153 # the guest and send-bench.sh set job, top, dir, mnt and disks
 
 # workload_step STEP WORD...: words in capitals are options whose values are those numbers.
 workload_step() {
