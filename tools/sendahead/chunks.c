@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where the logical addresses of a file system lie on its devices.
- *
- * SINGLE, DUP, RAID0, RAID1, RAID1C3, RAID1C4, RAID10, and RAID5 and RAID6 without their parity.
+ * Maps logical addresses of a file system to its devices: SINGLE, DUP, RAID0, RAID1, RAID1C3,
+ * RAID1C4, RAID10, and the data stripes of RAID5 and RAID6.
  */
 #include <stdlib.h>
 #include <linux/btrfs_tree.h>
 
 #include "chunks.h"
 
-/* Of struct btrfs_chunk: with one stripe it is longer by that. */
+/* Size of struct btrfs_chunk without its first stripe. */
 #define CHUNK_HEAD offsetof(struct btrfs_chunk, stripe)
 
 #define STRIPED (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10 | \
@@ -20,7 +19,7 @@ static u32 parity_of(u64 type)
 	return type & BTRFS_BLOCK_GROUP_RAID5 ? 1 : type & BTRFS_BLOCK_GROUP_RAID6 ? 2 : 0;
 }
 
-/* Copies of each byte, 0 for what is not known. */
+/* Return: number of copies of each byte, 0 for an unknown profile. */
 static u32 copies_of(u64 type, u32 nr, u32 sub)
 {
 	switch (type & ~(u64)BTRFS_BLOCK_GROUP_TYPE_MASK) {
@@ -74,7 +73,7 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
 	return 0;
 }
 
-/* Whether an address lies before, in or behind a chunk. */
+/* Compare an address to a chunk, for bsearch(). */
 static int by_address(const void *address, const void *element)
 {
 	const struct chunk *chunk = element;
@@ -104,7 +103,7 @@ u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 
 		if (len > chunk->stripe_len - within)
 			return 0;
 		stripe = number % columns * chunk->copies + copy;
-		/* the parity is on the next device each time */
+		/* the parity moves by one device with each row of stripes */
 		if (parity)
 			stripe = (number / columns + stripe) % chunk->nr;
 		offset = number / columns * chunk->stripe_len + within;

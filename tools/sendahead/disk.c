@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file system that is sent from, and its devices: what it is made of is asked of
- * the kernel, nodes are read from the devices themselves.
+ * The file system that is sent from, and its devices. Chunks and roots are asked of the kernel,
+ * nodes are read from the devices.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -185,7 +185,7 @@ static struct btrfs_ioctl_fs_info_args info_of(int fd)
 
 int disk_has(const struct disk *disk, int fd)
 {
-	/* a clone may have the same metadata_uuid */
+	/* a copy of the file system can have the same metadata_uuid */
 	return !memcmp(info_of(fd).fsid, info_of(disk->fd).fsid, BTRFS_FSID_SIZE);
 }
 
@@ -215,7 +215,7 @@ void disk_open(struct disk *disk, int fd)
 	disk->by_thread = is_by_thread(info.fsid);
 }
 
-/* Of @len bytes in one of the copies. Return: how many copies there are, 0 if that is not known. */
+/* Set @order to the position of a copy of @len bytes. Return: number of copies, 0: not known. */
 static u32 copy_place(const struct disk *disk, u64 logical, u32 len, u32 copy, u64 *order)
 {
 	u64 devid, physical;
@@ -270,7 +270,7 @@ u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order)
 	return copies;
 }
 
-/* The most recent nodes: each window needs those of the extent tree and of other trees again. */
+/* A cache of nodes: each window needs those of the extent tree and of other trees again. */
 #define KEPT 512
 static struct node *kept[KEPT];
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;

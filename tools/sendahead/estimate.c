@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long a send takes. What reads ahead of a send lists the leaves, and looks into a sample of
- * them; two numbers of the disk, measured or given, make times of that.
+ * Estimates how long a send takes. The code that reads ahead of a send lists the leaves that it
+ * reads, and looks into a sample of them. Times of the disk, measured or given, make seconds of that.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,22 +13,22 @@
 #include "room.h"
 #include "send-ahead.h"
 
-#define RUNS 32			/* of neighbours among the leaves, that are looked into */
-#define RUN 32			/* leaves of one */
+#define RUNS 32			/* the sample: so many runs */
+#define RUN 32			/* of so many leaves that follow each other */
 #define PIECE (1 << 20)
-#define DEVICES 64		/* with a head each; of more some share one */
-#define TIME 4.0		/* seconds for a sample */
-#define AHEAD 8			/* leaves that btrfs send has asked for ahead */
-#define DEPTH 4			/* requests that the disk chooses from */
-#define START 20		/* reads one after the other: before the first window, and between them */
+#define DEVICES 64		/* with more devices, some count as one */
+#define TIME 4.0		/* limit for the sample in seconds */
+#define AHEAD 8			/* leaves that btrfs send itself reads ahead */
+#define DEPTH 4			/* number of requests that the disk chooses from */
+#define START 20		/* single reads before and between windows */
 #define NEAR (64 << 20)		/* bytes: a seek within these is short */
-#define NEAR_PART 0.4		/* what such a read takes of a random one, where it is not measured */
-#define PASSED (48 << 10)	/* bytes that a drive keeps of what its head passes on the way to a read */
-#define NO_HEADS 1.5e-3		/* a random read in less time: an SSD */
+#define NEAR_PART 0.4		/* its share of the time of a random read, if not measured */
+#define PASSED (48 << 10)	/* bytes that a drive buffers beside each read */
+#define NO_HEADS 1.5e-3		/* if a random read takes fewer seconds, it is an SSD */
 
-/* A read of the disk. */
+/* A read of a list. */
 struct get {
-	u64 order;		/* as of disk_place() */
+	u64 order;		/* position, as of disk_place() */
 	u64 bytes;
 };
 
@@ -41,16 +41,18 @@ struct estimate {
 	const struct options *options;
 	const struct disk *disk;
 	struct needs needs;
-	u64 leaves[2], apart;		/* of the tree that is sent, and of the parent's */
-	struct gets all, trees[2];	/* these leaves, in the order of keys */
+	u64 leaves[2];			/* of the tree that is sent, and of the parent's */
+	u64 apart;			/* leaves that are not right behind the one before */
+	struct gets all, trees[2];	/* all leaves, and those of each tree, in key order */
 	/* the sample of the leaves */
 	u64 sampled, extents, data_bytes;
-	double part;
-	struct gets data;
-	struct gets early, others;	/* looked up before their turn, or only looked up */
-	/* of the disk: seconds for a read anywhere, and close by; bytes a second; bytes */
+	double part;			/* the sample's share of the leaves */
+	struct gets data;		/* file data */
+	struct gets early;		/* leaves that are looked up before the walk reads them */
+	struct gets others;		/* leaves that are only looked up */
+	/* the disk: seconds of a random read and of one close by, bytes a second, bytes */
 	double random, near, rate, size;
-	/* seconds of the send */
+	/* seconds of both sends */
 	double stock, program;
 };
 
@@ -84,9 +86,9 @@ static void count_leaves(struct estimate *estimate)
 }
 
 /*
- * Seconds to read a list of which @part is known: so many bytes at a time in the order of the disk,
- * which chooses from @depth requests. What lies between may be passed over; then the head has to
- * come back, for @back seconds.
+ * Return: seconds to read a list. Only @part of the list is in @gets; the rest is assumed to lie
+ * between these. Windows of @window bytes are each read in disk order, while the disk chooses from
+ * @depth requests. Instead of a seek the head may pass over a gap, which costs @back more seconds.
  */
 static double read_time(const struct estimate *estimate, const struct gets *gets, double window,
 			int depth, double part, double back)
@@ -107,7 +109,7 @@ static double read_time(const struct estimate *estimate, const struct gets *gets
 		for (i = from; i < to; i++) {
 			u64 *end = &ends[order_device(v[i].order) % DEVICES];
 			u64 at = order_byte(v[i].order);
-			/* in a window that is known in part, the others lie between */
+			/* the unknown reads of a window make the gaps smaller */
 			double gap = fabs((double)at - *end) * (to - from > 1 ? part : 1);
 			double seek = estimate->random / depth;
 
@@ -144,7 +146,7 @@ static void take_extents(struct estimate *estimate)
 			estimate->data_bytes -= extent->length;
 		if (!past && !extent->read)
 			continue;
-		/* with parity it is about there */
+		/* not known with parity: assume about this position */
 		if (disk_place(estimate->disk, extent->disk, &order))
 			order = order_of(order_device(estimate->all.v->order), extent->disk);
 		add(&estimate->data, order, (extent->disk_bytes + 4095) & ~4095ULL);
@@ -153,7 +155,7 @@ static void take_extents(struct estimate *estimate)
 		estimate->data_bytes = 0;
 }
 
-/* Of the leaves that are looked up, some are read anyway, later. */
+/* Divide the leaves that are looked up: those that the walk reads later, and the others. */
 static void take_others(struct estimate *estimate)
 {
 	const struct orders *orders = &estimate->needs.others;
@@ -172,7 +174,7 @@ static void take_others(struct estimate *estimate)
 	free(leaves.v);
 }
 
-/* Look into runs of leaves, all over the tree even if there is no time for all of them. */
+/* Look into a sample of runs of leaves. If time is short, fewer runs are spread over the tree. */
 static void take_sample(struct estimate *estimate)
 {
 	size_t n = estimate->needs.leaves.n, runs = min_u64(RUNS, (n + RUN - 1) / RUN), i;
@@ -192,7 +194,7 @@ static void take_sample(struct estimate *estimate)
 	take_others(estimate);
 }
 
-/* Seconds for @n reads all over so many bytes of a device, or one behind the other. */
+/* Return: seconds for @n reads, at random within @range bytes, or in sequence if that is 0. */
 static double measured(const struct estimate *estimate, u64 order, size_t n, u64 range, size_t bytes)
 {
 	u64 chance = 1, at;
@@ -212,7 +214,7 @@ static double measured(const struct estimate *estimate, u64 order, size_t n, u64
 	return now() - start;
 }
 
-/* The numbers of the disk. */
+/* Set the numbers of the disk, measured or as given by --disk. */
 static void measure(struct estimate *estimate)
 {
 	const struct options *options = estimate->options;
@@ -233,13 +235,13 @@ static void measure(struct estimate *estimate)
 	}
 }
 
-/* Of so many in all the part that was found, at least @part. */
+/* Return: the share @found of @all, but at least @part. */
 static double part_of(double part, double found, double all)
 {
 	return all ? fmin(fmax(part, found / all), 1) : part;
 }
 
-/* Of so many reads all over a span of a disk the part that the drive's buffer does not have. */
+/* Return: the share of @n reads, spread over a part of a disk, that miss the drive's buffer. */
 static double missed_part(const struct gets *gets, double n)
 {
 	u64 least = NONE, most = 0;
@@ -272,7 +274,7 @@ static void reckon(struct estimate *estimate)
 	disk_used(estimate->disk, &used, &blocks);
 	part = part_of(estimate->part, others->n, blocks);
 	data_part = part_of(estimate->part, found, used);
-	/* none of the parent's leaves, and of the others, is asked for ahead: the head is elsewhere */
+	/* btrfs send reads the parent's leaves and the others one by one, from another position */
 	estimate->stock = nodes +
 		read_time(estimate, others, 0, 1, part, back) * missed_part(others, others->n / part) +
 		(read_time(estimate, &trees[0], AHEAD * leaf, trees[1].n ? DEPTH : AHEAD, 1, 0) +
@@ -287,7 +289,7 @@ static void reckon(struct estimate *estimate)
 	estimate->program = fmin(estimate->program, estimate->stock);
 }
 
-/* Print about so many seconds: a factor of 1.5 from the least to the most. */
+/* Print a range around @seconds, with a factor of 1.5 from end to end. */
 static void print_range(double seconds)
 {
 	const char *unit = seconds < 120 ? "seconds" : seconds < 7200 ? "minutes" : "hours";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How long a send takes.
+ * Estimates how long a send takes.
  */
 #ifndef SENDAHEAD_ESTIMATE_H
 #define SENDAHEAD_ESTIMATE_H
@@ -8,7 +8,7 @@
 #include "options.h"
 #include "shared.h"
 
-/* Print it for the send that @options ask for. Return: the exit status. */
+/* Print the estimate for the send that @options describe. Return: the exit status. */
 int estimate(const struct options *options, struct shared *shared);
 
 #endif

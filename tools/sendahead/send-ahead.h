@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The process that reads ahead.
+ * The process that reads ahead of btrfs send.
  */
 #ifndef SENDAHEAD_SEND_AHEAD_H
 #define SENDAHEAD_SEND_AHEAD_H
@@ -21,23 +21,23 @@ struct leaves {
 	size_t n, room;
 };
 
-/* What a send needs, where none runs. */
+/* What a send would read, for an estimate. */
 struct needs {
 	const struct disk *disk;
 	struct leaves leaves;		/* of both trees, in the order of keys */
-	u64 nodes;			/* above these */
-	/* what leaves were looked into for last: extents in the stream that are not inline */
+	u64 nodes;			/* number of nodes above the leaves */
+	/* set by send_ahead_look_into(): extents in the stream that are not inline, */
 	const struct extent *extents;
 	size_t nr_extents;
-	u64 data_bytes;			/* in the stream, also inline */
-	struct orders others;		/* where the leaves lie that are looked up, so far */
+	u64 data_bytes;			/* file data in the stream, inline data included, */
+	struct orders others;		/* and positions of the leaves looked up so far */
 	struct send_ahead *ahead;
 };
 
-/* List all leaves of both trees that a send reads. Gives up where that cannot be told. */
+/* List all leaves of both trees that a send reads. Gives up if a node cannot be read. */
 void send_ahead_list(const struct options *options, struct shared *shared, struct needs *needs);
 
-/* Look into leaves from number @from on, and what the send looks up for these. */
+/* Look into @n leaves from index @from on, and find what the send looks up for them. */
 void send_ahead_look_into(struct needs *needs, size_t from, size_t n);
 
 #endif

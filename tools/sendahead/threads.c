@@ -45,7 +45,10 @@ static long blocks_read(void)
 	return usage.ru_inblock;
 }
 
-/* The next number for this thread, which has done one or not. Return: whether there is one. */
+/*
+ * Set @i to the next number for this thread, and @head to the disk that reads it. @again: the
+ * thread has done one before, on the old @head. Return: whether there is one.
+ */
 static int next(struct job *job, size_t *i, u32 *head, int again)
 {
 	int found = 0;
