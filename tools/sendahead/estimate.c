@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Estimates how long a send takes. The code that reads ahead of a send lists the leaves that it
- * reads, and looks into a sample of them. Times of the disk, measured or given, make seconds of that.
+ * reads, and looks into a sample of them. Times of the disk, measured or given, give the seconds.
  */
 #include <math.h>
 #include <stdio.h>
