@@ -168,7 +168,7 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 				abort();
 			done += pass;
 			held -= pass;
-			if (!rename.at_end)
+			if (!fold.at_end)
 				break;
 			/* there it stops, and goes on */
 			stops++;
@@ -181,8 +181,8 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 			abort();
 	}
 	*left = done + held;
-	*changed = rename.changed;
-	all_known = rename.state != FOLD_UNKNOWN;
+	*changed = fold.changed;
+	all_known = fold.state != FOLD_UNKNOWN;
 	fold_free(&fold);
 	return out;
 }
