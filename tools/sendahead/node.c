@@ -9,8 +9,6 @@
 
 /* Size of struct btrfs_key_ptr, which old headers do not have. */
 #define POINTER_SIZE 33
-/* Size of struct btrfs_item, likewise. */
-#define ITEM_SIZE 25
 
 static u32 crc_table[256];
 
@@ -74,19 +72,4 @@ struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, int has_crc,
 		}
 	}
 	return node;
-}
-
-int leaf_item(const u8 *block, u32 size, u32 i, struct item *item)
-{
-	const u8 *p = block + HEADER_SIZE + i * ITEM_SIZE;
-	u32 nr = get_u32(block + HEADER_NR);
-	u64 offset;
-
-	if (i >= nr || nr > (size - HEADER_SIZE) / ITEM_SIZE)
-		return 0;
-	offset = HEADER_SIZE + (u64)get_u32(p + 17);
-	*item = (struct item) {
-		{ get_u64(p), p[8], get_u64(p + 9) }, block + offset, get_u32(p + 21)
-	};
-	return offset + item->len <= size;
 }

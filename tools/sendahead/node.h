@@ -5,7 +5,7 @@
 #ifndef SENDAHEAD_NODE_H
 #define SENDAHEAD_NODE_H
 
-#include "tree-search.h"
+#include "util.h"
 
 /* Offsets in struct btrfs_header, and its size; old headers do not have it. */
 #define HEADER_FSID 32
@@ -53,9 +53,6 @@ struct node {
  */
 struct node *node_parse(const u8 *block, u32 size, const u8 *fsid, int has_crc,
 			const struct pointer *want);
-
-/* Set @item to item @i of a leaf of @size bytes. Return: whether there is one. */
-int leaf_item(const u8 *block, u32 size, u32 i, struct item *item);
 
 /* The checksum of @len bytes at @data, going on from @crc. */
 u32 crc32c(u32 crc, const void *data, size_t len);

@@ -190,7 +190,7 @@ int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf)
 		if (a && b && is_same(a, b)) {
 			next(tree);
 			next(parent);
-		} else if (at->level > walk->lowest) {
+		} else if (at->level) {
 			if (descend(walk, ours ? parent : tree))
 				return -1;
 		} else {

@@ -22,7 +22,6 @@ struct walk {
 	const struct disk *disk;
 	struct pointer root;
 	int top;			/* level of the lowest node read */
-	int lowest;			/* level of the blocks to find: 0 for leaves */
 	/* one level above the root, whose only child is the root, and an empty one: the end */
 	struct level levels[MAX_LEVEL + 2];
 	u32 threads;
