@@ -23,7 +23,7 @@ MODEL = os.path.join("build", "rotdisk-sim")
 PROGRAM_VARIANTS = ("program", "together", "program-send", "program-receive")
 READAHEAD = "/sys/module/btrfs/parameters/send_readahead"
 # What a machine that counts instructions has of the host from its start.
-PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date df diff dirname env findmnt "
+PROGRAMS = ("awk basename blockdev btrfs chroot cmp cut date dd df diff dirname env findmnt "
             "grep gzip head jq ls mkfs.btrfs mktemp mountpoint numfmt openssl paste readlink "
             "realpath rm rmdir sed sort stat tail tee tr umount wc")
 
