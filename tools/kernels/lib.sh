@@ -210,9 +210,9 @@ patch_names() {
 # made with, in order; FOLDER is patches/KERNEL.
 series_of() {
 	local name
-	local -A names=([searches]="fixes searches" [patched]="fixes searches readahead")
+	local -A parts=([searches]="fixes searches" [patched]="fixes searches readahead")
 
-	for name in ${names["$2"]:-}; do
+	for name in ${parts["$2"]:-}; do
 		[[ ! -f "$1/$name/series" ]] || printf '%s\n' "$1/$name"
 	done
 }
