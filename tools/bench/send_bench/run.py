@@ -206,7 +206,7 @@ class Run:
         command = [tool("tools", "bench", "guest"), self.path("job"), stage, *words]
         if not options.own_kernel:
             machine, memory, kernel = ["--kind", options.kind], options.memory, self.kernel
-            guest, variant, append = command[0], words[0] if words else "stock", ""
+            guest, variant, append = command[0], words[0] if words else "stock", []
             if stage == "build":
                 kernel = self.tree_kernel
                 # what is not measured may have the memory it needs
@@ -218,12 +218,12 @@ class Run:
                 if not options.dry_run:
                     self.seal()
             if variant in ("off", "generation"):
-                append = f" btrfs.send_readahead={variant}"
+                append = ["--append", f"btrfs.send_readahead={variant}"]
             timeout = str(options.timeout)
             machine = [tool("vm", "run"), *machine, "--kernel", kernel,
                        "--variant", self.kernel_of(variant), "--memory", memory,
                        "--timeout", timeout, "--stall", timeout, "--scratch", scratch,
-                       "--append", append, "--", guest, "/scratch/job", stage, *words]
+                       *append, "--", guest, "/scratch/job", stage, *words]
             if options.dry_run:
                 print(f"# in the virtual machine: {shlex.join(machine)}", flush=True)
             else:
