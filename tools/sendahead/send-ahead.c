@@ -28,6 +28,7 @@
 #define LEVELS_UP 64			/* limit of parent directories that are looked up */
 #define SEEN 65536			/* slots of a table of seen numbers */
 #define LISTED 4096			/* leaves listed at once for an estimate */
+#define POLL_NS 10000000		/* pause between two looks at the stream */
 
 struct root {
 	int fd;
@@ -698,9 +699,27 @@ static void begin(struct send_ahead *ahead)
 		begin_walk(ahead, &ahead->parent, &ahead->parent_tree);
 }
 
+/*
+ * Where the kernel reads ahead the blocks of both trees, there is nothing to do for files that are
+ * inline in them: wait for the first one that is not.
+ */
+static void wait_for_extents(struct send_ahead *ahead)
+{
+	char mode[6] = "";
+	struct told told;
+
+	if (room_scan("/sys/module/btrfs/parameters/send_readahead", "%5s", mode) != 1 ||
+	    strcmp(mode, "exact") || ahead->shared->alone)
+		return;
+	while (!shared_over() && atomic_load(&ahead->shared->begun) <= ahead->subvolume &&
+	       !(shared_begun(ahead->subvolume, &told) && told.has_extents))
+		shared_pause(POLL_NS);
+}
+
 static void read_subvolume(struct send_ahead *ahead)
 {
 	open_roots(ahead);
+	wait_for_extents(ahead);
 	if (shared_over())
 		return;
 	if (!ahead->disk.nodesize) {

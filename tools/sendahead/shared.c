@@ -33,7 +33,8 @@ static void wake(void)
 
 void shared_tell(const struct told *told, u64 bytes)
 {
-	int is_news = told->begun != atomic_load(&shared->begun);
+	int is_news = told->begun != atomic_load(&shared->begun) ||
+		told->has_extents != shared->told.has_extents;
 
 	if (is_news) {
 		atomic_store(&shared->begun, 0);

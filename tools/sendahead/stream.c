@@ -5,6 +5,8 @@
  */
 #include "stream.h"
 
+#define INLINE_MOST 4096		/* bytes of data; those in an extent are sent in larger pieces */
+
 enum { STREAM_HEADER, COMMAND, ATTRIBUTE, LENGTH, VALUE };
 
 static void expect(struct stream *stream, int state, u32 need)
@@ -68,6 +70,7 @@ static void command_begins(struct stream *stream)
 static void command_ends(struct stream *stream)
 {
 	stream->told.data += stream->data;
+	stream->told.has_extents |= stream->data > INLINE_MOST;
 	stream->offset += stream->data;
 	if (stream->command == C_SUBVOL || stream->command == C_SNAPSHOT)
 		stream->told.begun++;

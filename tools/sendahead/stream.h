@@ -30,7 +30,8 @@ enum {
 /* What is known from the stream of its present subvolume. */
 struct told {
 	u32 begun;		/* number of subvolumes that have begun */
-	int snapshot;		/* this one is based on another */
+	u16 snapshot;		/* this one is based on another */
+	u16 has_extents;	/* some of its file data were not inline in a leaf */
 	u8 uuid[16];
 	u8 parent_uuid[16];
 	u64 data;		/* bytes of file data: written, cloned, or only announced */
