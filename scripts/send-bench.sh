@@ -6,10 +6,10 @@ set -euo pipefail
 
 usage() {
 	cat <<'USAGE'
-usage: send-bench.sh --device DEV [OPTION]...
+usage: send-bench.sh --device DEV[,DEV]... [OPTION]...
 
-Time full and incremental sends of two snapshots with a cold cache, on a block
-device: what is on it is lost. Needs root. (Simulated disks and other trees of files:
+Time full and incremental sends of two snapshots with a cold cache, on block
+devices: what is on them is lost. Needs root. (Simulated disks and other trees of files:
 tools/bench/send-bench of the project sendahead.)
 
   --erase               destroy a partition table or a file system on it
@@ -33,7 +33,7 @@ declare -A job=([device]='' [variants]='' [samples]=1 [output]=''
 	[erase]=0 [dry_run]=0 [FILES]=200000 [JOBS]=4 [INLINE_SIZE]=2000 [GROW]=''
 	[UPDATE_EVERY]=50 [UPDATE_BYTES]=20 [MAX_INLINE]=2048 [NODESIZE]=16384)
 readonly module=/sys/module/btrfs/parameters
-saved_mode='' work_dir='' mnt=''
+saved_mode='' work_dir='' mnt='' devices=()
 
 # One line, however long and whatever is in a value that it repeats.
 die() {
@@ -124,7 +124,13 @@ update_files() {
 		"${job[UPDATE_EVERY]}" -c "pwrite -q -S 0xcd 0 ${job[UPDATE_BYTES]}"
 }
 
-mount_bench() { run mount --types btrfs --options "${1:-defaults}${job[others]-}" "${job[device]}" "$mnt"; }
+# mount_devices WHERE OPTIONS DEVICE...
+mount_devices() {
+	local others=("${@:4}")
+
+	run mount --types btrfs --options "$2$(printf %s "${others[@]/#/,device=}")" "$3" "$1"
+}
+mount_bench() { mount_devices "$mnt" "${1:-defaults}" "${devices[@]}"; }
 snapshot() { run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/$1"; }
 
 build_published() {
@@ -141,11 +147,11 @@ make_cold() {
 	# in real time, what others have to write is not waited for
 	[[ ${job[lane]-} == host ]] || run sync
 	run_to /proc/sys/vm/drop_caches echo 3
-	run blockdev --flushbufs "${job[device]}"
+	run blockdev --flushbufs "${devices[@]}"
 	flush_drive
 	mount_bench
 }
-flush_drive() { run_to /dev/null hdparm -F "${job[device]}" || note "skipped: hdparm -F"; }
+flush_drive() { run_to /dev/null hdparm -F "${devices[@]}" || note "skipped: hdparm -F"; }
 
 # EPOCHREALTIME has microseconds behind whatever the locale's point is.
 now_ns() { echo "${EPOCHREALTIME/[^0-9]/}000"; }
@@ -185,7 +191,7 @@ measure() {
 
 # Times, medians and the change against the first variant.
 print_table() {
-	echo "${job[device]##*/}, Linux $(uname -r), $(btrfs --version | sed 's/ v/ /')"
+	echo "${devices[*]##*/}, Linux $(uname -r), $(btrfs --version | sed 's/ v/ /')"
 	printf 'published, %d files\nchange: (after - before) / before\n\n' "${job[FILES]}"
 	jq --raw-output --slurp --arg variants "${job[variants]}" '
 		def median: sort | (.[(length - 1) / 2 | floor] + .[length / 2 | floor]) / 2;
@@ -236,7 +242,7 @@ parse_options() {
 }
 
 main() {
-	local name missing='' mode names sample
+	local name missing='' mode names sample copies=dup
 
 	parse_options "$@"
 	for name in btrfs mkfs.btrfs xfs_io jq blockdev lsblk wipefs; do
@@ -254,13 +260,18 @@ main() {
 	done
 	: "${job[output]:=send-bench-$(date --utc +%Y%m%dT%H%M%SZ)}"
 	[[ ! -e ${job[output]} ]] || die "${job[output]} exists already, name another directory" 2
-	check_device "${job[device]}"
-	job[device]=$(realpath "${job[device]}") # a link may go with what is erased
+	IFS=, read -r -a devices <<< "${job[device]}"
+	for name in "${devices[@]}"; do
+		check_device "$name"
+	done
+	# a link may go with what is erased
+	mapfile -t devices < <(realpath "${devices[@]}")
 	trap cleanup EXIT
 	work_dir=$(mktemp --directory "${TMPDIR:-/tmp}/send-bench.XXXXXX")
 	mkdir "${mnt:=$work_dir/bench}"
+	[[ ${#devices[@]} == 1 ]] || copies=raid1
 	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${job[NODESIZE]}" \
-		--metadata dup "${job[device]}"
+		--metadata "$copies" "${devices[@]}"
 	mount_bench "max_inline=${job[MAX_INLINE]}"
 	build_published
 	run umount "$mnt"

@@ -106,7 +106,7 @@ count_processor() {
 
 # Somebody else at the disk, until "end", which leaves what that took.
 beside() {
-	local path=${job[device]}
+	local path=${devices[0]}
 
 	[[ -n ${job[beside]} ]] || return 0
 	if [[ $1 == end ]]; then
@@ -136,7 +136,7 @@ clock_ahead() {
 read_busy() {
 	local device text=''
 
-	for device in "${devices[@]}" ${job[receive_device]:+"${job[receive_device]}"}; do
+	for device in "${devices[@]}" "${receive_devices[@]}"; do
 		text+=$(< "/sys/class/block/${device##*/}/stat")$'\n'
 	done
 	printf -v "$1" '%s' "$text$(< /proc/stat)"
@@ -226,7 +226,7 @@ keep_trace() {
 	local file=trace/$2.tsv.gz
 
 	set -e # a command substitution does not have it
-	if [[ ${job[trace]} == 0 ]]; then
+	if [[ ${job[trace]} == 0 || ${job[simulated]} == 0 ]]; then
 		echo null
 		return
 	fi
@@ -235,36 +235,38 @@ keep_trace() {
 	echo "\"$file\""
 }
 
-# What the receiving disk did, as an object of reads and writes, with its trace.
-receiving_json() {
-	local file
+# keep_traces DISK NAME: those of all disks of one end, as an array
+keep_traces() {
+	local suffix
 
 	set -e # as above
-	"$top/tools/rotdisk/rotdisk" counters "$receive_disk" > "$work_dir/counters"
-	"$top/tools/rotdisk/rotdisk" trace "$receive_disk" off
-	file=$(keep_trace "$receive_disk" "$1-receiving")
-	jq --null-input --compact-output --argjson trace "$file" \
-		--argjson reads "$(counters_json ^read_ "$work_dir/counters")" \
-		--argjson writes "$(counters_json '^(write|flush)' "$work_dir/counters")" \
-		'{$reads, $writes, $trace}'
+	for suffix in "${suffixes[@]}"; do
+		keep_trace "$1$suffix" "$2$suffix"
+	done | jq --slurp --compact-output .
 }
 
-# Begin to watch the simulated disks.
+# watch_disks DISK: begin to watch the simulated disks of one end.
 watch_disks() {
-	local name
+	each_disk "$1" trace clear
+	each_disk "$1" trace on
+	each_disk "$1" counters --reset
+}
 
-	for name in "${suffixes[@]/#/$disk}" "$@"; do
-		run "$top/tools/rotdisk/rotdisk" trace "$name" clear
-		run "$top/tools/rotdisk/rotdisk" trace "$name" on
-		run "$top/tools/rotdisk/rotdisk" counters "$name" --reset
+# end_watch DISK: and end it; leaves their counters in files.
+end_watch() {
+	local suffix
+
+	for suffix in "${suffixes[@]}"; do
+		run_to "$work_dir/counters-$1$suffix" "$top/tools/rotdisk/rotdisk" counters "$1$suffix"
 	done
+	each_disk "$1" trace off
 }
 
 # one_send WHICH
 one_send() {
-	local which=$1 processor=null trace_file=null counters before after
+	local which=$1 processor=null traces receiving_traces counters before after
 	local start=0 end=0 sync_start='' send_options=() beside_times='' receiving=null
-	local busy_before busy_after suffix
+	local busy_before busy_after
 
 	[[ ${job[no_data]} == 0 ]] || send_options+=(--no-data)
 	[[ ${job[compressed_data]} == 0 ]] || send_options+=(--proto 2 --compressed-data)
@@ -280,19 +282,15 @@ one_send() {
 		run_to /dev/null btrfs send --quiet "${send_options[@]}"
 	fi
 	if [[ ${job[simulated]} == 1 ]]; then
-		watch_disks ${job[receive_device]:+"$receive_disk"}
+		watch_disks "$disk"
+		[[ ${job[to]} != receive ]] || watch_disks "$receive_disk"
 	fi
-	[[ ${job[dry_run]} == 1 ]] || before=$(disk_stat "${job[device]}")
+	[[ ${job[dry_run]} == 1 ]] || before=$(disk_stat "${devices[@]}")
 	timed_send
-	[[ ${job[dry_run]} == 1 ]] || after=$(disk_stat "${job[device]}")
+	[[ ${job[dry_run]} == 1 ]] || after=$(disk_stat "${devices[@]}")
 	if [[ ${job[simulated]} == 1 ]]; then
-		[[ ${job[to]}${job[dry_run]} != receive0 ]] ||
-			receiving=$(receiving_json "$variant-$which-$sample")
-		for suffix in "${suffixes[@]}"; do
-			run_to "$work_dir/counters$suffix" "$top/tools/rotdisk/rotdisk" counters \
-				"$disk$suffix"
-		done
-		each_disk trace off
+		[[ ${job[to]} != receive ]] || end_watch "$receive_disk"
+		end_watch "$disk"
 	fi
 	if [[ ${job[to]} == receive ]]; then
 		disk_timing off
@@ -311,15 +309,22 @@ one_send() {
 	wait_for_file "$work_dir/sha256"
 	wait_for_file "$work_dir/bytes"
 	if [[ ${job[simulated]} == 1 ]]; then
-		counters=$(counters_json ^read_ "${suffixes[@]/#/$work_dir/counters}")
-		trace_file=$(for suffix in "${suffixes[@]}"; do
-			keep_trace "$disk$suffix" "$variant-$which-$sample$suffix"
-		done)
+		counters=$(counters_json ^read_ "${suffixes[@]/#/$work_dir/counters-$disk}")
+		if [[ ${job[to]} == receive ]]; then
+			receiving_traces=$(keep_traces "$receive_disk" "$variant-$which-$sample-receiving")
+			receiving=$(jq --null-input --compact-output --argjson traces "$receiving_traces" \
+				--argjson reads "$(counters_json ^read_ \
+					"${suffixes[@]/#/$work_dir/counters-$receive_disk}")" \
+				--argjson writes "$(counters_json '^(write|flush)' \
+					"${suffixes[@]/#/$work_dir/counters-$receive_disk}")" \
+				'{$reads, $writes, trace: $traces[0], $traces}')
+		fi
 	else
 		counters=$(jq --null-input --compact-output '[$ARGS.positional[] / " " | map(tonumber)] |
 			{requests: (.[1][0] - .[0][0]), sectors: (.[1][1] - .[0][1]), hits: null,
 			 seek_ns: null, rotation_ns: null, transfer_ns: null}' --args "$before" "$after")
 	fi
+	traces=$(keep_traces "$disk" "$variant-$which-$sample")
 	# a virtual machine's processor costs nothing, or what emulating it costs
 	[[ ${job[own_kernel]} == 0 ]] || processor=$(tr , . < "$work_dir/processor")
 	[[ -z ${job[beside]} ]] || beside_times=$(tail --lines=1 "$work_dir/beside")
@@ -328,8 +333,7 @@ one_send() {
 		--argjson first "$(cat "$work_dir/first_byte" 2>/dev/null || echo null)" \
 		--argjson bytes "$(tr --delete ' ' < "$work_dir/bytes")" \
 		--arg sha256 "$(cat "$work_dir/sha256")" \
-		--argjson counters "$counters" --argjson trace "${trace_file%%$'\n'*}" \
-		--argjson traces "[${trace_file//$'\n'/,}]" \
+		--argjson counters "$counters" --argjson traces "$traces" \
 		--arg processor "$processor" --arg before "$busy_before" --arg after "$busy_after" \
 		--argjson program "$(cat "$work_dir/program" 2>/dev/null || echo null)" \
 		--argjson beside "${beside_times:-null}" --argjson sync "${sync_start:-null}" \
@@ -345,7 +349,7 @@ one_send() {
 			else {cpu: ((.[1].cpu - .[0].cpu) * 1000000)} end)) as $busy |
 		{$variant, $send, $sample, elapsed_ns: ($finish - $start),
 		 first_byte_ns: (if $first then $first - $start else null end),
-		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {$trace, $traces,
+		 stream_bytes: $bytes, stream_sha256: $sha256} + $counters + {trace: $traces[0], $traces,
 		 user_ns: ($processor | split(" ")[0] | ns // null),
 		 system_ns: ($processor | split(" ")[1] | ns // null),
 		 busy: {disks_ns: [$busy[].disk // empty], processors_ns: [$busy[].cpu // empty]}, $program} +

@@ -60,19 +60,19 @@ count_tree() {
 	local dump=(btrfs inspect-internal dump-tree) blocks nr=1 top_level level
 
 	run sync --file-system "$mnt"
-	run blockdev --flushbufs "${job[device]}"
+	run blockdev --flushbufs "${devices[@]}"
 	if [[ ${job[dry_run]} == 1 ]]; then
-		echo "# nodes and leaves, as ${dump[*]} --block NODE ${job[device]} names them"
+		echo "# nodes and leaves, as ${dump[*]} --block NODE ${devices[0]} names them"
 		return
 	fi
-	read -r blocks top_level < <("${dump[@]}" --roots "${job[device]}" |
+	read -r blocks top_level < <("${dump[@]}" --roots "${devices[0]}" |
 		awk '/^fs tree key/ { print $(NF - 2), $NF }') || :
 	[[ "$blocks $top_level" =~ ^[0-9]+\ [0-9]$ ]] || die "${dump[*]} --roots does not name \
-the fs tree of ${job[device]}"
+the fs tree of ${devices[0]}"
 	for ((level = top_level; level > 0; level--)); do
-		mapfile -t blocks < <("${dump[@]}" "${blocks[@]/#/--block=}" "${job[device]}" |
+		mapfile -t blocks < <("${dump[@]}" "${blocks[@]/#/--block=}" "${devices[0]}" |
 			awk '/^\tkey .* block [0-9]+ / { sub(/.* block /, ""); print $1 }')
-		((${#blocks[@]})) || die "${dump[*]} names nothing below level $level of ${job[device]}"
+		((${#blocks[@]})) || die "${dump[*]} names nothing below level $level of ${devices[0]}"
 		nr=$((nr + ${#blocks[@]}))
 	done
 	printf '{"blocks":%d,"printed":%d,"levels":%d}\n' "$nr" "$((2 * nr))" "$((top_level + 1))" \
@@ -134,8 +134,12 @@ build_rounds() {
 
 # An empty file system on the receiving disk.
 make_receiver() {
-	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard "${job[receive_device]}"
-	run mount --types btrfs "${job[receive_device]}" "$receive_mnt"
+	local profiles=()
+
+	[[ ${#receive_devices[@]} == 1 ]] ||
+		profiles=(--data "${job[data]}" --metadata "${job[metadata]}")
+	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard "${profiles[@]}" "${receive_devices[@]}"
+	mount_devices "$receive_mnt" defaults "${receive_devices[@]}"
 }
 
 # All of it, with its snapshots; leaves tree-snap1.json, tree-snap2.json and btrfs-progs.
@@ -158,7 +162,7 @@ build_tree() {
 	run umount "$mnt"
 	if [[ ${job[receive_rounds]} -gt 0 ]]; then
 		run umount "$receive_mnt"
-		run "$top/tools/rotdisk/rotdisk" save "$receive_disk" "$dir/receive-disk"
+		each_disk "$receive_disk" save "$dir/receive-disk" suffix
 	fi
 	[[ ${job[dry_run]} == 1 ]] || btrfs --version |
 		awk 'NR == 1 { sub(/^v/, "", $2); print $2 }' > "$dir/btrfs-progs"

@@ -3,7 +3,7 @@
 
 import html
 
-from bench_report.runs import lookup, printable
+from bench_report.runs import printable
 from bench_report.tables import percent, seconds
 from bench_report.traces import SECTOR, read_trace
 
@@ -18,11 +18,13 @@ FAR_SUPERBLOCK = (256 << 30) // SECTOR
 
 
 class Panel:
-    """The commands of one disk during one send: its address over time."""
+    """The commands of one disk during one send: its address over time. Receiving disks have
+    negative numbers."""
 
     def __init__(self, run, row, disk):
-        sample, receiving = row["drawn"], disk is None
-        trace = lookup(sample, "receiving", "trace") if receiving else sample["traces"][disk]
+        sample, receiving = row["drawn"], disk < 0
+        disks = sample["receiving"]["traces"] if receiving else sample["traces"]
+        trace = disks[disk]
         reads = read_trace(run, trace) if trace else []
         writes = read_trace(run, trace, "W") if trace and receiving else []
         self.strokes = ((MOVED, [r for r in reads if not r.hit]),
@@ -36,8 +38,9 @@ class Panel:
         self.title = f"{row['variant']}, {row['send']}: {seconds(sample['elapsed_ns'])} s{which}"
         self.title += f"; receiving disk, {len(reads):,} reads, {len(writes):,} writes" if receiving \
             else f"; {len(reads):,} reads"
-        if len(sample["traces"]) > 1 and not receiving:
-            self.title += f"; disk {disk + 1}, busy {percent(row['disks_busy'][disk])}"
+        if len(disks) > 1:
+            number = disk % len(disks) + 1
+            self.title += f"; disk {number}, busy {percent(row['disks_busy'][disk])}"
 
     def draw(self, end, low, high):
         """The panel, with these axes: a stroke for the time the disk spent on each command."""
@@ -81,9 +84,10 @@ def tic_step(end):
 
 def panels(runs, rows):
     """{send: panels as SVG without a frame}; those of a send, and of a disk, have the same axes."""
-    drawn = [(row["send"], disk is None, Panel(run, row, disk)) for run in runs for row in rows
-             if row["run"] == run.name
-             for disk in [*range(len(row["drawn"]["traces"])), *[None] * bool(row["receiving"])]]
+    drawn = [(row["send"], disk < 0, Panel(run, row, disk)) for run in runs for row in rows
+             if row["run"] == run.name for disk in [
+                 *range(len(row["drawn"]["traces"])),
+                 *range(-len((row["drawn"]["receiving"] or {}).get("traces", ())), 0)]]
     bodies = {}
     for send, receiving, panel in drawn:
         same = [other for _, which, other in drawn if which == receiving]

@@ -56,10 +56,10 @@ def trace_facts(run, traces, profile, floor):
 
 
 def receiving_facts(run, disks, floor):
-    """What the receiving disk read and wrote, medians; None if there was none."""
+    """What the receiving disks read and wrote, medians; None if there was none."""
     if not disks:
         return None
-    facts = trace_facts(run, [([disk["trace"]], disk["reads"]["requests"]) for disk in disks],
+    facts = trace_facts(run, [(disk["traces"], disk["reads"]["requests"]) for disk in disks],
                         "receive-profile.conf", floor)
     for kind in ("reads", "writes"):
         did = {key: median(disk[kind][key] for disk in disks) for key in disks[0][kind]}

@@ -159,6 +159,8 @@ def check_sample(sample, where):
     for key in ("receiving", "beside", "busy", "program"):
         if not isinstance(sample.setdefault(key), (dict, type(None))):
             bad.append(key)
+    if isinstance(sample["receiving"], dict):
+        sample["receiving"].setdefault("traces", [sample["receiving"].get("trace")])
     for kind in ("reads", "writes") if sample["receiving"] else ():
         if not is_count(lookup(sample["receiving"], kind, "sectors")):
             bad.append("receiving")

@@ -58,13 +58,16 @@ def number(value, form):
 def describe_disk(env):
     """What disk this was."""
     device = lookup(env, "device", "name") or "-"
+    number_of = env.get("disks") or 1
+    several = "" if number_of == 1 else \
+        f" x {number_of}, data {env['data']}, metadata {env['metadata']}"
     if env.get("profile"):
-        several = env.get("disks") or 1
-        return f"simulated {env['profile']}" + ("" if several == 1 else (
-            f" x {several}, data {env['data']}, metadata {env['metadata']}"))
+        below = f", below {env['below']}" if env.get("below") else ""
+        return f"simulated {env['profile']}{several}{below}"
     kind = {True: ", rotational", False: ", not rotational"}.get(lookup(env, "device", "rotational"), "")
     nbytes = lookup(env, "device", "size_bytes")
-    return f"real disk {device}" + (f", {nbytes / 1e9:,.0f} GB" if is_number(nbytes) else "") + kind
+    size = f", {nbytes / 1e9:,.0f} GB" if is_number(nbytes) else ""
+    return f"real disk {device}{size}{kind}{several}"
 
 
 def describe_fio(env):
@@ -191,10 +194,12 @@ def make_table(title, columns, rows):
 
 
 def pipe_rows(rows):
-    """What was busy in a pipe of two disks."""
+    """What was busy in a pipe: of several disks, the busiest."""
     for row in rows:
         if row["receiving"]:
-            busy = dict(zip(("target", "source"), row["disks_busy"][::-1]))
+            sources = len(row["drawn"]["traces"])
+            busy = {"source": max(row["disks_busy"][:sources], default=None),
+                    "target": max(row["disks_busy"][sources:], default=None)}
             cpus = {f"cpu{index}": share for index, share in enumerate(row["processors_busy"])}
             yield {**row, **busy, **cpus}
 

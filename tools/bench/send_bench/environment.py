@@ -71,22 +71,23 @@ def device(run):
     if not run.options.device:
         return {"name": "loop" if run.options.own_kernel else "rotdisk0", "size_bytes": None,
                 "rotational": None}
-    name = os.path.basename(run.options.device)
-    rotational = read("/sys/class/block", name, "queue/rotational")
-    return {"name": name,
-            "size_bytes": int(output_of("blockdev", "--getsize64", run.options.device)),
+    paths = run.options.device.split(",")
+    names = list(map(os.path.basename, paths))
+    rotational = read("/sys/class/block", names[0], "queue/rotational")
+    return {"name": "+".join(names),
+            "size_bytes": sum(int(output_of("blockdev", "--getsize64", path)) for path in paths),
             "rotational": rotational and rotational == "1"}
 
 
 def environment(run):
     """All of it."""
     options, numbers, own = run.options, run.workload.numbers, run.options.own_kernel
-    profiles = [os.path.basename(profile).removesuffix(".conf")
-                for profile in (options.profile, options.receive_profile)]
+    profiles = [",".join(os.path.basename(name).removesuffix(".conf") for name in names.split(","))
+                for names in (options.profile, options.receive_profile)]
     receive = options.to == "receive"
     commit = output_of("git", "rev-parse", "HEAD")
     same = ("samples", "to", "no_data", "compressed_data", "cached", "instruction_ns",
-            "disks", "data", "metadata")
+            "disks", "data", "metadata", "below")
     return {
         "run": os.path.basename(run.output),
         "command": shlex.join(["tools/bench/send-bench", *options.arguments]),

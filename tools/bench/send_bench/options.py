@@ -98,12 +98,15 @@ def make_parser():
         help="simulated disk: one of drivers/block/rotdisk/profiles, or a file (with a slash); "
         "default %(default)s")
     add("--disks", type=number(1, 16), default=1, metavar="N",
-        help="simulated disks that the file system lies on; --profile may name several, which they "
+        help="simulated disks that a file system lies on; --profile may name several, which they "
         "have in turn")
     add("--data", type=PROFILE, default="single", metavar="PROFILE",
         help="how data lies on them: single, raid0, raid1, raid1c3, raid1c4, raid10, raid5, raid6")
     add("--metadata", type=PROFILE, metavar="PROFILE",
         help="how tree blocks do (default: dup on one disk, raid1 on more)")
+    add("--below", choices=("crypt", "lvm", "md"), default="",
+        help="what lies between btrfs and the disks: dm-crypt or a logical volume on each, or md's RAID1 "
+        "of all")
     add("--kind", choices=("uml", "qemu", "host"), default="uml",
         help="kind of virtual machine (default uml); host: none, but a simulated disk in real time "
         "under this machine's own kernel; needs root")
@@ -118,10 +121,10 @@ def make_parser():
         help="of the virtual machine, without what its disk holds (default %(default)s)")
     add("--timeout", type=number(0, 10 ** 9), default=3600, metavar="SECONDS",
         help="give a virtual machine up after so many real seconds (default %(default)s)")
-    add("--device", type=NAME, metavar="DEV",
-        help="a block device; needs root, and what is on it is lost")
+    add("--device", type=NAME, metavar="DEV[,DEV]...",
+        help="block devices of a file system; needs root, and what is on them is lost")
     add("--erase", action="store_true",
-        help="destroy a partition table or a file system on the device")
+        help="destroy a partition table or a file system on a device")
     group = parser.add_argument_group("the tree")
     add = group.add_argument
     add("--workload", type=NAME, default="published", metavar="NAME",
@@ -146,11 +149,11 @@ def make_parser():
     add("--cached", action="store_true",
         help="everything in memory instead of cold; with --clock all or --kind host")
     add("--to", choices=("null", "file", "receive", "remote"), default="null",
-        help="where the stream goes; receive: into btrfs receive on a second disk, which is synced "
-        "within the time that is told, and what is received is compared; remote: the same with "
+        help="where the stream goes; receive: into btrfs receive on as many other disks, which are "
+        "synced within the time that is told, and what is received is compared; remote: the same with "
         "--rate 12M and --latency 20")
-    add("--receive-device", type=NAME, metavar="DEV", help="second disk, with --device")
-    add("--receive-profile", type=NAME, metavar="NAME", help="the second disk (default: as --profile)")
+    add("--receive-device", type=NAME, metavar="DEV[,DEV]...", help="as many others, with --device")
+    add("--receive-profile", type=NAME, metavar="NAME", help="those disks (default: as --profile)")
     add("--receive-rounds", type=number(1, 1000), default=0, metavar="N",
         help="let that disk receive N increments before the first snapshot")
     add("--buffer", type=SIZE, metavar="SIZE",
@@ -187,8 +190,11 @@ def parse(arguments):
         options.to, options.rate = "receive", options.rate or "12M"
         options.latency = options.latency or 20
     check(options)
-    options.metadata = options.metadata or ("dup" if options.disks == 1 else "raid1")
-    options.receive_profile = options.receive_profile or options.profile.split(",")[0]
+    if options.device:
+        options.disks = options.device.count(",") + 1
+    single = options.disks == 1 or options.below == "md"
+    options.metadata = options.metadata or ("dup" if single else "raid1")
+    options.receive_profile = options.receive_profile or options.profile
     return options
 
 
@@ -217,6 +223,11 @@ def check(options):
         wrong("--cached goes without --device and --receive-rounds")
     if options.disks > 1 and (options.device or options.clock == "all"):
         wrong("--disks goes without --device and --clock all")
+    if options.below and (options.own_kernel or options.clock == "all" or options.kernel or
+                          options.receive_rounds):
+        wrong("--below goes without --device, --kernel, --kind host, --clock all, --receive-rounds")
+    if options.below == "md" and options.disks == 1:
+        wrong("--below md needs --disks")
     if re.fullmatch("[0-9]{1,3}K", options.buffer):
         wrong(f"--buffer takes 1M at least, not '{options.buffer}'")
     for name in RECEIVE:
@@ -229,3 +240,5 @@ def check(options):
         wrong("--to receive on a device needs a second disk: --receive-device")
     if options.receive_device and not options.device:
         wrong("--receive-device goes with --device")
+    if options.receive_device and options.receive_device.count(",") != options.device.count(","):
+        wrong("--receive-device takes as many as --device")

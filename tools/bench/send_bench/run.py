@@ -67,16 +67,16 @@ class Run:
             self.lane = "device"
             if not options.dry_run and os.geteuid():
                 raise Failure("--device needs root")
-            if not is_device(options.device, stat.S_ISBLK):
-                wrong(f"{options.device} is not a block device")
+            for path in options.device.split(","):
+                if not is_device(path, stat.S_ISBLK):
+                    wrong(f"{path} is not a block device")
         else:
             self.lane = "microvm" if options.clock == "all" else options.kind
-            profiles = options.profile.split(",")
-            for disk in range(options.disks):
-                self.profiles[f"profile{suffix(disk)}.conf"] = find_profile(
-                    profiles[disk % len(profiles)])
-            if options.to == "receive":
-                self.profiles["receive-profile.conf"] = find_profile(options.receive_profile)
+            for end, names in (("", options.profile.split(",")),
+                               ("receive-", options.receive_profile.split(","))):
+                for disk in range(options.disks if not end or options.to == "receive" else 0):
+                    self.profiles[f"{end}profile{suffix(disk)}.conf"] = find_profile(
+                        names[disk % len(names)])
         if options.kind == "host" and not options.dry_run:
             probe_host()
         self.variants = self.choose_variants()
@@ -84,9 +84,11 @@ class Run:
         # A link may go with what is erased, and fio takes a colon for the end of a name.
         for name in ("device", "receive_device"):
             if getattr(options, name):
-                setattr(options, name, os.path.realpath(getattr(options, name)))
-        if options.device and options.device == options.receive_device:
-            wrong(f"{options.device} cannot receive what it sends")
+                setattr(options, name, ",".join(map(os.path.realpath, getattr(options, name).split(","))))
+        paths = f"{options.device},{options.receive_device}".strip(",").split(",")
+        for path in paths:
+            if path and paths.count(path) > 1:
+                wrong(f"{path} cannot be two disks, or receive what it sends")
 
     def note(self, message):
         """A line on standard error."""
@@ -291,7 +293,7 @@ class Run:
         with open(self.path("env.json"), "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(environment(self), file, indent=2, ensure_ascii=False)
             file.write("\n")
-        for name in ("disk*", "receive-disk", "slow-*.conf", "fio*.json", "skipped", "btrfs-progs",
+        for name in ("disk*", "receive-disk*", "slow-*.conf", "fio*.json", "skipped", "btrfs-progs",
                      "tree-snap?.json", "job"):
             for path in glob.glob(glob.escape(self.partial) + "/" + name):
                 os.remove(path)
