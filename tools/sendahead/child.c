@@ -32,6 +32,8 @@
 #define GATHER 65536
 #define GATHER_US 250
 
+#define ATTEMPTS 16		/* to get a process whose number selects the copy */
+
 /* Variable in the environment of btrfs: the files named btrfs that were executed, as ":file:". */
 #define MARK "SENDAHEAD_TRIED"
 
@@ -42,6 +44,7 @@ static volatile sig_atomic_t child;	/* the process that runs btrfs, or 0 */
 static volatile sig_atomic_t got;	/* the signal that was passed on last, or 0 */
 static int child_fd = -1;		/* a pidfd: readable when btrfs has ended */
 static struct restart restart;
+static struct { u32 copies, copy; } selected;
 static u64 stream_bytes;
 static u8 buffer[65536];
 /* What became of the stream. */
@@ -267,16 +270,27 @@ void child_become(char **command)
 	_exit(127);
 }
 
+void child_select(u32 copies, u32 copy)
+{
+	selected.copies = copies;
+	selected.copy = copy;
+}
+
 pid_t child_fork(int signal_at_end)
 {
 	struct sigaction old;
 	const int *each;
-	int fds[2];
+	int fds[2], tries = ATTEMPTS;
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
 		return -1;
-	pid = fork();
+	while ((pid = fork()) >= 0 && selected.copies && --tries &&
+	       (pid ? pid : getpid()) % selected.copies != selected.copy) {
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+	}
 	close(fds[pid ? 0 : 1]);
 	if (pid < 0)
 		close(fds[1]);

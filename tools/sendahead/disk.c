@@ -250,6 +250,49 @@ u32 disk_head(const struct disk *disk, u64 order)
 	return device ? device->head : 0;
 }
 
+/* Return: the mean of the microseconds that a disk has needed for a read since boot. */
+static u64 time_of_reads(const struct device *device)
+{
+	unsigned long long reads = 0, ms = 0;
+	char path[PATH_MAX + 8];
+
+	if (!device || !device->path)
+		return UINT32_MAX;
+	snprintf(path, sizeof(path), "%s/stat", device->path);
+	room_scan(path, "%llu %*u %*u %llu", &reads, &ms);
+	return ms * 1000 / (reads + 1);
+}
+
+u32 disk_fast_copy(const struct disk *disk, u32 *copy)
+{
+	u64 time[MAX_COPIES] = { 0 };
+	const struct chunk *chunk;
+	u32 i, copies = 0;
+
+	*copy = 0;
+	if (!disk->by_thread || disk->nr_heads < 2)
+		return 0;
+	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++) {
+		if (!(chunk->type & BTRFS_BLOCK_GROUP_METADATA))
+			continue;
+		copies = chunk->copies;
+		for (i = 0; i < chunk->nr; i++)
+			time[i % copies] += time_of_reads(device_of(disk,
+				order_of(le64toh(chunk->stripes[i].devid), 0)));
+	}
+	for (i = 1; i < copies; i++)
+		if (time[i] < time[*copy])
+			*copy = i;
+	return copies;
+}
+
+int disk_is_several(int fd)
+{
+	struct btrfs_ioctl_fs_info_args info = { 0 };
+
+	return !ioctl(fd, BTRFS_IOC_FS_INFO, &info) && info.num_devices > 1;
+}
+
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
 {
 	u32 copy, copies = copy_place(disk, logical, 1, 0, order);

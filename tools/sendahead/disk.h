@@ -9,6 +9,7 @@
 #include "node.h"
 
 #define MAX_HEADS 64
+#define MAX_COPIES 4
 
 struct device {
 	u64 devid;
@@ -82,6 +83,18 @@ u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order);
 
 /* Return: number of the disk at the position @order, below nr_heads. */
 u32 disk_head(const struct disk *disk, u64 order);
+
+/* Return: whether a file is on a btrfs of several devices. */
+int disk_is_several(int fd);
+
+/**
+ * disk_fast_copy() - find the copy of the metadata that is on the disks that read faster
+ * @disk: the file system
+ * @copy: set to its number; the disks are compared by the statistics of the kernel
+ *
+ * Return: number of copies that a process can select from by its number, 0 or 1: none
+ */
+u32 disk_fast_copy(const struct disk *disk, u32 *copy);
 
 /* Read from the position @order, past the page cache. Return: 0, or -1. */
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes);

@@ -175,11 +175,11 @@ int heads_take(struct heads *heads, size_t *item, u32 *head)
 	return 1;
 }
 
-void heads_leave(struct heads *heads, u32 head)
+void heads_leave(struct heads *heads, u32 head, int read)
 {
 	heads->under_way--;
-	done[head]++;
-	all_done++;
+	done[head] += read;
+	all_done += read;
 	heads->head[head].under_way--;
 }
 

@@ -48,8 +48,8 @@ u32 heads_begin(struct heads *heads, u32 depth);
  */
 int heads_take(struct heads *heads, size_t *item, u32 *head);
 
-/* Tell that the item was read. A lock is held. */
-void heads_leave(struct heads *heads, u32 head);
+/* Tell that the item is in memory, and whether the disk has read it now. A lock is held. */
+void heads_leave(struct heads *heads, u32 head, int read);
 
 /* Return: whether some disk could read more now, perhaps asked by another thread. */
 int heads_idle(struct heads *heads);

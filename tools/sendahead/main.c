@@ -238,16 +238,44 @@ static const char *why_not(void)
 	return NULL;
 }
 
+/*
+ * Make btrfs, and the reader, read the copies on the faster disks. Those are looked up by a process
+ * of its own, as it may give up; without reading the file at @path.
+ */
+static void select_copy(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), status = 0;
+	struct disk disk;
+	u32 copies, copy;
+	pid_t pid;
+
+	if (disk_is_several(fd) && may_search() && (pid = child_fork(SIGKILL)) >= 0) {
+		if (!pid) {
+			showing = 1;
+			disk_open(&disk, fd);
+			copies = disk_fast_copy(&disk, &copy);
+			_exit(copies * MAX_COPIES + copy);
+		}
+		waitpid(pid, &status, 0);
+		status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+		child_select(status / MAX_COPIES, status % MAX_COPIES);
+	}
+	close(fd);
+}
+
 static int send(void)
 {
 	const char *why = why_not();
 	u64 begun = now_ns();
 	int status = 0;
 
-	if (why)
+	if (why) {
 		tell(why);
-	else
+	} else {
+		/* the directory above: to open the subvolume may read from the disk */
+		select_copy(dirname(strdup(options.subvolumes[0])));
 		status = child_run(&options, start_both);
+	}
 	end_progress();
 	end_reader();
 	if (options.json)
@@ -269,6 +297,8 @@ static int receive(void)
 		tell(why);
 	else
 		queue = receive_buffer(&options);
+	if (queue && !options.no_ahead)
+		select_copy(options.directory);
 	status = receive_run(&options, queue, &received, start_reader);
 	end_reader();
 	if (options.json)

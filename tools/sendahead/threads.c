@@ -45,11 +45,14 @@ static long blocks_read(void)
 	return usage.ru_inblock;
 }
 
+/* What a call was: none, one without a read from a disk, or one with. */
+enum call { NONE_YET, CACHED, READ };
+
 /*
- * Set @i to the next number for this thread, and @head to the disk that reads it. @again: the
- * thread has done one before, on the old @head. Return: whether there is one.
+ * Set @i to the next number for this thread, and @head to the disk that reads it. @last: the call
+ * before, on the old @head. Return: whether there is one.
  */
-static int next(struct job *job, size_t *i, u32 *head, int again)
+static int next(struct job *job, size_t *i, u32 *head, enum call last)
 {
 	int found = 0;
 
@@ -58,8 +61,8 @@ static int next(struct job *job, size_t *i, u32 *head, int again)
 		return *i < job->n && !shared_over();
 	}
 	pthread_mutex_lock(&job->lock);
-	if (again)
-		heads_leave(job->heads, *head);
+	if (last != NONE_YET)
+		heads_leave(job->heads, *head, last == READ);
 	while (!shared_over() && job->heads->left && !(found = heads_take(job->heads, i, head))) {
 		job->waiting++;
 		pthread_cond_wait(&job->change, &job->lock);
@@ -77,18 +80,22 @@ static void *work(void *arg)
 	struct job *job = arg;
 	const struct sampling *sampling = job->sampling;
 	long before = blocks_read();
-	int again;
+	enum call last = NONE_YET;
 	size_t i;
 	u32 head;
 
-	for (again = 0; next(job, &i, &head, again); again = 1) {
+	while (next(job, &i, &head, last)) {
 		size_t at = sampling ? sampling->passed + i : 0;
 
+		last = CACHED;
 		if (!job->reads && at >= FIRST && at % SAMPLE)
 			continue;
 		job->each(i, job->arg);
-		if (blocks_read() != before)
+		if (blocks_read() != before) {
+			before = blocks_read();
+			last = READ;
 			job->reads = 1;
+		}
 		/* the remaining calls are left to all threads */
 		if (sampling && sampling->alone && job->reads)
 			break;
