@@ -136,7 +136,7 @@ clock_ahead() {
 read_busy() {
 	local device text=''
 
-	for device in "${devices[@]}" "${receive_devices[@]}"; do
+	for device in "${disks[@]}"; do
 		text+=$(< "/sys/class/block/${device##*/}/stat")$'\n'
 	done
 	printf -v "$1" '%s' "$text$(< /proc/stat)"
