@@ -718,8 +718,10 @@ static void wait_for_extents(struct send_ahead *ahead)
 
 static void read_subvolume(struct send_ahead *ahead)
 {
-	open_roots(ahead);
 	wait_for_extents(ahead);
+	if (shared_over())
+		return;
+	open_roots(ahead);
 	if (shared_over())
 		return;
 	if (!ahead->disk.nodesize) {
