@@ -56,6 +56,7 @@ static u64 looked;			/* when the counts were last looked at */
 static u64 seen;			/* when others were last seen */
 static u64 sure;			/* when a process was found for them, 0: never */
 static int suspected;			/* a process has used some disk in the first second */
+static pid_t child;			/* a child of btrfs that sends for it, or 0 */
 static int64_t others, others_most;	/* sectors of others: lower and upper bound */
 /* Sectors that processes have read and written on all disks. */
 static struct by {
@@ -163,6 +164,8 @@ static struct by count_all(void)
 			continue;
 		if (receives && is_worker(pid))
 			by.kernel += sectors;
+		else if (getsid(pid) == sender)
+			child = pid;
 		else if (getpgid(pid) == getpgrp())
 			by.pipeline += sectors;
 		else
@@ -176,12 +179,14 @@ static struct by count_all(void)
 /* Set @sectors to what we and the send have read. Return: 0, or -1. */
 static int count_ours(int64_t *sectors)
 {
-	int64_t sent = 0;
+	int64_t sent = 0, by_child = 0;
 
 	if (read_by(getpid(), sectors, 0) ||
 	    (!shared->alone && read_by(atomic_load(&shared->sender), &sent, 0)))
 		return -1;
-	*sectors += sent;
+	if (child)
+		read_by(child, &by_child, 0);
+	*sectors += sent + by_child;
 	return 0;
 }
 
@@ -275,8 +280,15 @@ static void look(u64 time)
 	looked = time;
 	if (over || (sectors > others && !is_sure(time))) {
 		struct by before = by;
+		pid_t known = child;
 
 		by = count_all();
+		/* what it has read so far is not that of others: begin anew */
+		if (child != known) {
+			looked = 0;
+			asked = 1;
+			return;
+		}
 		sectors -= by.kernel - before.kernel;
 		if ((by.others > before.others && sectors > others) ||
 		    (by.pipeline > before.pipeline && sectors > others_most))
