@@ -273,7 +273,7 @@ u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 	if (!disk->by_thread || disk->nr_heads < 2)
 		return 0;
 	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++) {
-		if (!(chunk->type & BTRFS_BLOCK_GROUP_METADATA))
+		if (!(chunk->type & BTRFS_BLOCK_GROUP_METADATA) || !chunk->copies)
 			continue;
 		copies = chunk->copies;
 		for (i = 0; i < chunk->nr; i++)

@@ -164,7 +164,7 @@ static struct by count_all(void)
 			continue;
 		if (receives && is_worker(pid))
 			by.kernel += sectors;
-		else if (getsid(pid) == sender)
+		else if (sender && getsid(pid) == sender)
 			child = pid;
 		else if (getpgid(pid) == getpgrp())
 			by.pipeline += sectors;
