@@ -79,7 +79,7 @@ static void *work(void *arg)
 {
 	struct job *job = arg;
 	const struct sampling *sampling = job->sampling;
-	long before = blocks_read();
+	long before = blocks_read(), now;
 	enum call last = NONE_YET;
 	size_t i;
 	u32 head;
@@ -91,8 +91,9 @@ static void *work(void *arg)
 		if (!job->reads && at >= FIRST && at % SAMPLE)
 			continue;
 		job->each(i, job->arg);
-		if (blocks_read() != before) {
-			before = blocks_read();
+		now = blocks_read();
+		if (now != before) {
+			before = now;
 			last = READ;
 			job->reads = 1;
 		}
