@@ -10,50 +10,7 @@
 #include "options.h"
 #include "shared.h"
 
-enum {
-	/* ours */
-	WINDOW = 256, THREADS, NICE, JSON, DISK, SAMPLES, DROP_CACHES, BUFFER, UNCHANGED, NO_AHEAD, NO_SYNC,
-	/* those of btrfs */
-	NO_DATA, COMPRESSED, DUMP, OTHER
-};
-
-static const struct option send_options[] = {
-	{ "window", required_argument, NULL, WINDOW },
-	{ "threads", required_argument, NULL, THREADS },
-	{ "nice", no_argument, NULL, NICE },
-	{ "json", optional_argument, NULL, JSON },
-	/* of estimate */
-	{ "disk", required_argument, NULL, DISK },
-	/* of compare */
-	{ "samples", required_argument, NULL, SAMPLES },
-	{ "drop-caches", no_argument, NULL, DROP_CACHES },
-	/* those of btrfs send */
-	{ "no-data", no_argument, NULL, NO_DATA },
-	{ "compressed-data", no_argument, NULL, COMPRESSED },
-	{ "proto", required_argument, NULL, OTHER },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, OTHER },
-	{ }
-};
-
-static const struct option receive_options[] = {
-	{ "buffer", required_argument, NULL, BUFFER },
-	{ "unchanged", no_argument, NULL, UNCHANGED },
-	{ "no-ahead", no_argument, NULL, NO_AHEAD },
-	{ "no-sync", no_argument, NULL, NO_SYNC },
-	{ "nice", no_argument, NULL, NICE },
-	{ "json", optional_argument, NULL, JSON },
-	/* those of btrfs receive */
-	{ "max-errors", required_argument, NULL, 'E' },
-	{ "chroot", no_argument, NULL, 'C' },
-	{ "dump", no_argument, NULL, DUMP },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "force-decompress", no_argument, NULL, OTHER },
-	{ "help", no_argument, NULL, DUMP },
-	{ }
-};
+enum { WINDOW = 256, THREADS, JSON, DISK, SAMPLES, BUFFER, DIRECT, OTHER };
 
 /* Print that an option takes another kind of value, and end. */
 static void wrong(const char *option, const char *value, const char *what)
@@ -115,17 +72,11 @@ static void take(struct options *options, int option, char *value)
 	case THREADS:
 		options->threads = take_number("--threads", value);
 		break;
-	case NICE:
-		options->nice = 1;
-		break;
 	case DISK:
 		take_disk(options, value);
 		break;
 	case SAMPLES:
 		options->samples = take_number("--samples", value);
-		break;
-	case DROP_CACHES:
-		options->drop_caches = 1;
 		break;
 	case JSON:
 		options->json = 1;
@@ -133,21 +84,6 @@ static void take(struct options *options, int option, char *value)
 		break;
 	case BUFFER:
 		options->buffer = take_size("--buffer", value);
-		break;
-	case UNCHANGED:
-		options->unchanged = 1;
-		break;
-	case NO_AHEAD:
-		options->no_ahead = 1;
-		break;
-	case NO_SYNC:
-		options->no_sync = 1;
-		break;
-	case NO_DATA:
-		options->no_data = 1;
-		break;
-	case COMPRESSED:
-		options->compressed_data = 1;
 		break;
 	case 'v':
 		options->verbose++;
@@ -171,7 +107,7 @@ static void take(struct options *options, int option, char *value)
 		/* btrfs counts failed commands: folding would change their number */
 		options->unchanged |= strcmp(value, "1") != 0;
 		break;
-	case DUMP:
+	case DIRECT:
 	case '?':
 		options->direct = 1;
 		break;
@@ -195,11 +131,56 @@ static int without_file(const char *word, char **words)
 	return *words != NULL;
 }
 
+/* Print why the options are wrong, and end. */
+static void refuse(const char *command, const char *why)
+{
+	fprintf(stderr, "sendahead: %s %s\n", command, why);
+	exit(2);
+}
+
 void options_parse(struct options *options, const char *command, int argc, char **argv)
 {
+	const struct option send_options[] = {
+		/* not of send */
+		{ "disk", required_argument, NULL, DISK },
+		{ "samples", required_argument, NULL, SAMPLES },
+		{ "drop-caches", no_argument, &options->drop_caches, 1 },
+		/* ours */
+		{ "window", required_argument, NULL, WINDOW },
+		{ "threads", required_argument, NULL, THREADS },
+		{ "nice", no_argument, &options->nice, 1 },
+		{ "json", optional_argument, NULL, JSON },
+		/* those of btrfs send */
+		{ "no-data", no_argument, &options->no_data, 1 },
+		{ "compressed-data", no_argument, &options->compressed_data, 1 },
+		{ "proto", required_argument, NULL, OTHER },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, OTHER },
+		{ }
+	}, receive_options[] = {
+		/* ours */
+		{ "buffer", required_argument, NULL, BUFFER },
+		{ "unchanged", no_argument, &options->unchanged, 1 },
+		{ "no-ahead", no_argument, &options->no_ahead, 1 },
+		{ "no-sync", no_argument, &options->no_sync, 1 },
+		{ "nice", no_argument, &options->nice, 1 },
+		{ "json", optional_argument, NULL, JSON },
+		/* those of btrfs receive */
+		{ "max-errors", required_argument, NULL, 'E' },
+		{ "chroot", no_argument, NULL, OTHER },
+		{ "dump", no_argument, NULL, DIRECT },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "force-decompress", no_argument, NULL, OTHER },
+		{ "help", no_argument, NULL, DIRECT },
+		{ }
+	};
 	int send = !strcmp(command, "send"), receive = !strcmp(command, "receive");
-	int ours = !send && !receive;	/* btrfs does not see the options */
-	int option, n = 1, piped, from = 1, room = argc + options->nr_globals + 2;
+	int alone = !send && !receive;	/* btrfs does not see the options */
+	const struct option *all = receive ? receive_options : send_options + 3 * send;
+	int ours = receive ? 6 : 7 - 3 * send;	/* the first so many are */
+	int option, index, n = 1, piped, from = 1, room = argc + options->nr_globals + 2;
 
 	options->samples = 2;
 	options->command = calloc(4 * room, sizeof(char *));
@@ -221,19 +202,18 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	}
 	options->command[n] = options->piped[n] = receive ? "receive" : "send";
 	piped = ++n;
-	opterr = ours;
+	opterr = alone;
 	/* '-': getopt_long() returns other words as well, in their order */
-	while ((option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q",
-				     receive ? receive_options : send_options, NULL)) != -1) {
-		if (send && option >= DISK && option <= DROP_CACHES)
-			option = OTHER;
-		if (ours && option == '?')
+	while (index = ours,
+	       (option = getopt_long(argc, argv, receive ? "-Cevqf:m:E:" : "-vec:f:i:p:q", all,
+				     &index)) != -1) {
+		if (alone && option == '?')
 			exit(2);
 		take(options, option, optarg);
 		if (option == 'f')
 			piped += without_file(argv[from], &options->piped[piped]);
 		for (; from < optind; from++) {
-			if (option >= WINDOW && option < NO_DATA)
+			if (index < ours)
 				continue;
 			options->command[n++] = argv[from];
 			if (option != 'f')
@@ -246,22 +226,14 @@ void options_parse(struct options *options, const char *command, int argc, char 
 	while (optind < argc)
 		options->subvolumes[options->nr_subvolumes++] = argv[optind++];
 	options->directory = options->subvolumes[0];
-	if (ours && !options->nr_subvolumes) {
-		fprintf(stderr, "sendahead: %s takes a snapshot, see sendahead --help\n", command);
-		exit(2);
-	}
-	if (!strcmp(command, "compare") && options->file) {
-		fprintf(stderr, "sendahead: compare sends to /dev/null and writes no file\n");
-		exit(2);
-	}
-	if (!strcmp(command, "compare") && !options->drop_caches) {
-		fprintf(stderr, "sendahead: compare drops the page cache of the whole machine before each "
-			"send, allow that by --drop-caches\n");
-		exit(2);
-	}
+	if (alone && !options->nr_subvolumes)
+		refuse(command, "takes a snapshot, see sendahead --help");
+	if (!strcmp(command, "compare") && options->file)
+		refuse(command, "sends to /dev/null and writes no file");
+	if (!strcmp(command, "compare") && !options->drop_caches)
+		refuse(command, "drops the page cache of the whole machine before each send, allow "
+		       "that by --drop-caches");
 	if (!strcmp(command, "estimate") &&
-	    (options->nr_subvolumes > 1 || (options->nr_clones && !options->parent))) {
-		fprintf(stderr, "sendahead: estimate takes one snapshot, and its parent by -p\n");
-		exit(2);
-	}
+	    (options->nr_subvolumes > 1 || (options->nr_clones && !options->parent)))
+		refuse(command, "takes one snapshot, and its parent by -p");
 }
