@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs the real btrfs send. Its stream goes through a pipe of ours: tee() gives us a copy to parse,
- * splice() moves the original on to standard output or to the file of -f. If the output is a device
- * other than /dev/null, btrfs writes to it itself.
+ * Runs the real btrfs send. Its stream goes through a pipe of ours: it is parsed and written to
+ * standard output or to the file of -f. If the output is a device other than /dev/null, btrfs writes
+ * to it itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,6 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
-#include "restart.h"
 #include "child.h"
 #include "shared.h"
 
@@ -46,7 +45,8 @@ static int child_fd = -1;		/* a pidfd: readable when btrfs has ended */
 static struct restart restart;
 static struct { u32 copies, copy; } selected;
 static u64 stream_bytes;
-static u8 buffer[65536];
+static u8 buffer[1 << 18];
+static size_t held;			/* bytes in it */
 /* What became of the stream. */
 enum { WRITTEN, NOT_WRITTEN, DIFFERS };
 
@@ -113,105 +113,50 @@ static int write_all(int fd, const u8 *p, size_t n)
 	return 0;
 }
 
-/* Move @n bytes from a pipe to the output, without a copy where the output allows that. */
-static int move(int from, int to, size_t n)
-{
-	while (n) {
-		ssize_t done;
-
-		/* on a socket it blocks in spite of the flag, but a signal interrupts it */
-		if (wait_for_reader(to))
-			return -1;
-		done = splice(from, NULL, to, NULL, n, SPLICE_F_NONBLOCK);
-		if (done < 0 && errno == EINVAL) {
-			done = read(from, buffer, min_u64(n, sizeof(buffer)));
-			if (done > 0 && write_all(to, buffer, done))
-				return -1;
-		}
-		if (!done || (done < 0 && errno != EAGAIN && errno != EINTR))
-			return -1;
-		if (done > 0)
-			n -= done;
-	}
-	return 0;
-}
-
-/* Remove @n bytes from a pipe. */
-static void leave_out(int from, size_t n)
-{
-	static u8 unused[4096];
-	ssize_t done;
-
-	while (n && ((done = read(from, unused, min_u64(n, sizeof(unused)))) > 0 ||
-		     (done < 0 && errno == EINTR)))
-		n -= done > 0 ? done : 0;
-}
-
 /*
- * Parse the first @n bytes of the buffer and hand them on, or drop them. They are still in the pipe
- * @from, but for the first @held. Those whose meaning is not clear yet stay in the buffer: @held is
- * set to their number.
+ * Parse the bytes of the buffer and hand them on, or drop them. Those whose meaning is not clear yet
+ * stay.
  */
-static int hand_on(int from, int to, size_t n, size_t *held)
+static int hand_on(int to)
 {
-	size_t at = 0, pass, drop, part;
+	size_t at = 0, pass, drop;
 
 	do {
 		u32 times = restart.times;
 
-		if (restart_look(&restart, buffer + at, n - at, &pass, &drop))
+		if (restart_look(&restart, buffer + at, held - at, &pass, &drop))
 			return DIFFERS;
 		if (restart.times != times)
 			fprintf(stderr, "sendahead: the stream begins again: what was sent is left out\n");
-		part = min_u64(pass, *held);
-		if (write_all(to, buffer + at, part) || move(from, to, pass - part))
+		if (write_all(to, buffer + at, pass))
 			return NOT_WRITTEN;
-		*held -= part;
-		part = min_u64(drop, *held);
-		leave_out(from, drop - part);
-		*held -= part;
 		at += pass + drop;
 		stream_bytes += pass;
-	} while (at < n && (pass || drop));
-	if (restart.lost)
+	} while (pass || drop);
+	if (restart.stream.lost)
 		shared_tell_over();
 	else
 		shared_tell(&restart.stream.told, stream_bytes);
-	leave_out(from, n - at - *held);
-	*held = n - at;
-	memmove(buffer, buffer + at, *held);
+	held -= at;
+	memmove(buffer, buffer + at, held);
 	return WRITTEN;
 }
 
 static int hand_through(int from, int to)
 {
-	int copy[2], size = fcntl(from, F_GETPIPE_SZ), result;
-	size_t held = 0;
 	ssize_t n;
+	int result;
 
-	if (pipe2(copy, O_CLOEXEC))
-		return NOT_WRITTEN;
-	if (fcntl(copy[1], F_SETPIPE_SZ, size) < size)
-		size = fcntl(copy[1], F_GETPIPE_SZ);
-	while ((n = tee(from, copy[1], size, 0))) {
-		int few = n < GATHER && n < size / 2;
-
+	while ((n = read(from, buffer + held, sizeof(buffer) - held))) {
 		if (n < 0 && errno != EINTR)
 			return NOT_WRITTEN;
-		while (n > 0) {
-			ssize_t part = read(copy[0], buffer + held,
-					    min_u64(n, sizeof(buffer) - held));
-
-			if (part < 0 && errno != EINTR)
-				return NOT_WRITTEN;
-			if (part < 0)
-				continue;
-			n -= part;
-			result = hand_on(from, to, held + part, &held);
-			if (result != WRITTEN)
-				return result;
-		}
-		if (few)
+		if (n < 0)
+			continue;
+		held += n;
+		result = hand_on(to);
+		if (result != WRITTEN)
+			return result;
+		if (n < GATHER)
 			usleep(GATHER_US);
 	}
 	return write_all(to, buffer, held) ? NOT_WRITTEN : WRITTEN;
@@ -342,12 +287,25 @@ int child_can_follow(const struct options *options)
 		S_ISSOCK(is.st_mode) || (S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3)));
 }
 
-/* Open the file of -f as btrfs does, but do not truncate it before the stream begins. */
-static int open_file(const char *name)
+/*
+ * Open what the stream is written to: the file of -f as btrfs does, but do not truncate it before the
+ * stream begins. A pipe is opened anew where that is possible: others that share standard output
+ * would not expect it to be non-blocking. Return: a descriptor, or -1.
+ */
+static int open_output(const char *name)
 {
-	int fd = open(name, O_WRONLY | O_CLOEXEC);
+	struct stat is;
+	int fd;
 
-	return fd < 0 && errno == ENOENT ? open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : fd;
+	if (!name && (fstat(STDOUT_FILENO, &is) || !S_ISFIFO(is.st_mode)))
+		return STDOUT_FILENO;
+	fd = open(name ? name : "/proc/self/fd/1", O_WRONLY | (name ? 0 : O_NONBLOCK) | O_CLOEXEC);
+	if (fd < 0 && !name)
+		return STDOUT_FILENO;
+	if (fd < 0 && errno == ENOENT)
+		fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
 }
 
 int child_end(void)
@@ -377,19 +335,16 @@ static void tell_end(void)
 {
 	const struct stream *stream = &restart.stream;
 
-	if (stream->told.begun && !restart.lost)
+	if (stream->told.begun && !stream->lost)
 		fprintf(stderr, "sendahead: the stream ended at byte %llu of %s\n",
 			(unsigned long long)stream->offset, stream->path);
 }
 
 int child_run(const struct options *options, void (*started)(void))
 {
-	int fds[2] = { -1, -1 }, to = STDOUT_FILENO, status, result, error = 0;
+	int fds[2] = { -1, -1 }, to = open_output(options->file), status, result, error = 0;
 	struct sigaction sigpipe;
 
-	stream_init(&restart.stream);
-	if (options->file)
-		to = open_file(options->file);
 	/* btrfs shall print the error */
 	if (to < 0 || pipe2(fds, O_CLOEXEC))
 		child_become(options->command);

@@ -13,52 +13,10 @@
 #include "fold.h"
 #include "stream.h"
 
-/* The largest command that is parsed: two paths and some numbers. */
-#define MOST (2 * PATH_MAX + 256)
 #define FRESH_MAX (1 << 17)		/* most fresh directories remembered */
 #ifndef TAKEN_BITS
 #define TAKEN_BITS (1U << 25)
 #endif
-
-#define A_MAX (A_CLONE_UUID + 1)	/* attributes from this number on are not parsed */
-
-struct text {
-	const u8 *p;
-	u32 n;
-};
-
-/* A parsed command. */
-struct command {
-	u32 size;		/* including its head */
-	u16 number;
-	u32 known;		/* bits of the attributes that it has */
-	struct text attribute[A_MAX];
-};
-
-#define BIT(n) (1U << (n))
-
-/* Parse @n bytes of a command. Return: whether it is complete, with each attribute once. */
-static int parse(struct command *command, const u8 *p, size_t n)
-{
-	u32 at = COMMAND_HEAD;
-
-	memset(command, 0, sizeof(*command));
-	command->size = COMMAND_HEAD + get_u32(p);
-	command->number = get_u16(p + 4);
-	while (at + 4 <= n) {
-		u32 type = get_u16(p + at), length = get_u16(p + at + 2);
-
-		at += 4;
-		if (type >= A_MAX || command->known & BIT(type))
-			command->known = 0;
-		if (length > n - at || type >= A_MAX || command->attribute[type].p)
-			return 0;
-		command->known |= BIT(type);
-		command->attribute[type] = (struct text) { p + at, length };
-		at += length;
-	}
-	return at == command->size;
-}
 
 /* The checksum of a command, in which the checksum's own bytes count as zeros. */
 static u32 checksum(const u8 *p, size_t n)
@@ -299,7 +257,7 @@ static void made_at(struct fold *fold, u16 command, const struct text *path)
 static void learn(struct fold *fold, const u8 *p, size_t n)
 {
 	struct command command;
-	int whole = parse(&command, p, n);
+	int whole = command_parse(&command, p, n, 1);
 	const struct text *path = &command.attribute[A_PATH];
 
 	switch (command.number) {
@@ -392,12 +350,12 @@ static size_t made(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 	*out = size;
 	if (n >= size + COMMAND_HEAD) {
 		next += get_u32(p + size);
-		is_rename = get_u16(p + size + 4) == C_RENAME && next <= MOST;
+		is_rename = get_u16(p + size + 4) == C_RENAME && next <= COMMAND_MOST;
 	}
 	if (is_rename && n < size + next && hold)
 		return 0;
-	if (is_rename && n >= size + next && parse(&make, p, size) &&
-	    parse(&move, p + size, next) && belong_together(fold, &make, &move, p)) {
+	if (is_rename && n >= size + next && command_parse(&make, p, size, 1) &&
+	    command_parse(&move, p + size, next, 1) && belong_together(fold, &make, &move, p)) {
 		made_at(fold, make.number, &move.attribute[A_PATH_TO]);
 		*out = join(&make, &move.attribute[A_PATH_TO], p);
 		fold->changed++;
@@ -440,7 +398,7 @@ static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *o
 	size = COMMAND_HEAD + (u64)get_u32(p);
 	command = get_u16(p + 4);
 	need = needed(command, size);
-	if (need > MOST) {
+	if (need > COMMAND_MOST) {
 		fold->state = FOLD_UNKNOWN;
 		return *out = n;
 	}
@@ -470,8 +428,7 @@ static size_t step(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 	case FOLD_AT_HEAD:
 		if (n < STREAM_HEAD)
 			return 0;
-		fold->state = memcmp(p, "btrfs-stream", 13) || !get_u32(p + 13) ||
-			get_u32(p + 13) > 3 ? FOLD_UNKNOWN : FOLD_AT_COMMAND;
+		fold->state = stream_version(p) ? FOLD_AT_COMMAND : FOLD_UNKNOWN;
 		return *out = STREAM_HEAD;
 	case FOLD_AT_COMMAND:
 		return at_command(fold, p, n, hold, out);

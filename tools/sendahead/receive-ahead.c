@@ -20,6 +20,7 @@
 #include "throttle.h"
 #include "room.h"
 #include "receive.h"
+#include "stream.h"
 #include "tree-search.h"
 #include "sweep.h"
 #include "threads.h"
@@ -232,23 +233,6 @@ static void find_parent(struct receive_ahead *ahead, const u8 *uuid)
 						O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
-/* Return: the value of an attribute in the first @size bytes of a command; @n: its length. */
-static const u8 *attribute(const u8 *p, size_t size, u16 type, size_t *n)
-{
-	size_t at = COMMAND_HEAD;
-
-	while (at + 4 <= size) {
-		*n = get_u16(p + at + 2);
-		at += 4;
-		if (*n > size - at)
-			break;
-		if (get_u16(p + at - 4) == type)
-			return p + at;
-		at += *n;
-	}
-	return NULL;
-}
-
 /* The subvolume with number @begun in the stream begins; @parent: UUID of its parent, or NULL. */
 static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const u8 *parent)
 {
@@ -264,20 +248,23 @@ static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const u8 *p
 		find_parent(ahead, parent);
 }
 
-/* Note the path in an attribute of a command. */
-static void take_path(struct receive_ahead *ahead, const u8 *p, size_t size, u16 type)
+/* Is it a path that can be used? */
+static int is_path(const struct text *path)
 {
-	size_t n;
-	const u8 *path = attribute(p, size, type, &n);
+	return path->n && path->n < PATH_MAX && *path->p != '/' && !memchr(path->p, 0, path->n);
+}
+
+/* Note a path in a command. */
+static void take_path(struct receive_ahead *ahead, const struct text *path)
+{
 	char *copy;
 
-	if (!path || !n || n >= PATH_MAX || *path == '/' || memchr(path, 0, n))
-		return;
 	/* the commands for one file follow each other: note its path once */
-	if (!strncmp(ahead->last, (const char *)path, n) && !ahead->last[n])
+	if (!is_path(path) || (!strncmp(ahead->last, (const char *)path->p, path->n) &&
+			       !ahead->last[path->n]))
 		return;
-	memcpy(ahead->last, path, n);
-	ahead->last[n] = 0;
+	memcpy(ahead->last, path->p, path->n);
+	ahead->last[path->n] = 0;
 	copy = strdup(ahead->last);
 	if (!copy)
 		give_up("no memory for paths");
@@ -331,29 +318,27 @@ static size_t peek(struct receive_ahead *ahead, const u8 **p, size_t n)
 }
 
 /* Note the file that a command writes to, for writeback. */
-static void take_written(struct receive_ahead *ahead, const u8 *p, size_t n, u64 size)
+static void take_written(struct receive_ahead *ahead, const struct command *command)
 {
-	size_t length;
-	const u8 *path = attribute(p, n, A_PATH, &length);
+	const struct text *path = &command->attribute[A_PATH];
 
-	if (!path || !ahead->name || length >= PATH_MAX || memchr(path, 0, length))
+	if (!is_path(path) || !ahead->name)
 		return;
 	ahead->file[ahead->name] = '/';
-	memcpy(ahead->file + ahead->name + 1, path, length);
-	ahead->file[ahead->name + 1 + length] = 0;
-	writeback_add(ahead->file, ahead->at, size);
+	memcpy(ahead->file + ahead->name + 1, path->p, path->n);
+	ahead->file[ahead->name + 1 + path->n] = 0;
+	writeback_add(ahead->file, ahead->at, command->size);
 }
 
 /* Handle the next command of the stream. Return: 0 if it is not there yet. */
 static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
+	struct command command;
+	const struct text *name = &command.attribute[A_PATH];
+	const struct text *uuid = &command.attribute[A_CLONE_UUID];
 	const u8 *p;
-	size_t n = peek(ahead, &p, follows || ahead->writes ? COMMAND_HEAD + 2 * (4 + PATH_MAX) :
-			SHORT), uuid_n;
-	const u8 *uuid;
-	u16 command;
-	u64 size;
+	size_t n = peek(ahead, &p, follows || ahead->writes ? COMMAND_MOST : SHORT);
 
 	if (n >= STREAM_HEAD && !memcmp(p, "btrfs-stream", 13)) {
 		ahead->at += STREAM_HEAD;
@@ -361,32 +346,37 @@ static int next(struct receive_ahead *ahead)
 	}
 	if (n < COMMAND_HEAD)
 		return 0;
-	size = COMMAND_HEAD + (u64)get_u32(p);
-	command = get_u16(p + 4);
-	if (command == C_SUBVOL || command == C_SNAPSHOT) {
-		if (n < size && n < SHORT)
+	command_parse(&command, p, n, 1);
+	switch (command.number) {
+	case C_SUBVOL:
+	case C_SNAPSHOT:
+		if (n < command.size && n < SHORT)
 			return 0;
 		look_up_all(ahead);
-		uuid = attribute(p, min_u64(n, size), A_PATH, &ahead->name);
-		ahead->name = uuid ? min_u64(ahead->name, PATH_MAX - 1) : 0;
-		if (uuid)
-			memcpy(ahead->file, uuid, ahead->name);
-		uuid = attribute(p, min_u64(n, size), A_CLONE_UUID, &uuid_n);
-		subvolume_begins(ahead, ahead->begun + 1, uuid && uuid_n == 16 ? uuid : NULL);
-	} else if (command == C_END) {
+		ahead->name = min_u64(name->n, PATH_MAX - 1);
+		if (name->n)
+			memcpy(ahead->file, name->p, ahead->name);
+		subvolume_begins(ahead, ahead->begun + 1, uuid->n == 16 ? uuid->p : NULL);
+		break;
+	case C_END:
 		writeback_end(ahead->at);
 		look_up_all(ahead);
 		subvolume_begins(ahead, ahead->begun, NULL);
-	} else if (follows && command < C_UPDATE_EXTENT) {
-		take_path(ahead, p, min_u64(n, size), A_PATH);
-		if (command == C_RENAME)
-			take_path(ahead, p, min_u64(n, size), A_PATH_TO);
-		if (command == C_LINK)
-			take_path(ahead, p, min_u64(n, size), A_PATH_LINK);
+		break;
+	case C_WRITE:
+	case C_ENCODED_WRITE:
+		if (ahead->writes)
+			take_written(ahead, &command);
+		break;
 	}
-	if (ahead->writes && (command == C_WRITE || command == C_ENCODED_WRITE))
-		take_written(ahead, p, min_u64(n, size), size);
-	ahead->at += size;
+	if (follows && command.number > C_SNAPSHOT && command.number < C_UPDATE_EXTENT) {
+		take_path(ahead, &command.attribute[A_PATH]);
+		if (command.number == C_RENAME)
+			take_path(ahead, &command.attribute[A_PATH_TO]);
+		if (command.number == C_LINK)
+			take_path(ahead, &command.attribute[A_PATH_LINK]);
+	}
+	ahead->at += command.size;
 	return 1;
 }
 

@@ -1,236 +1,248 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parses the stream of a send, versions 1 to 3. Only the heads of commands and attributes and a few
- * values are looked at; the rest is skipped.
+ * Parses streams of sends, versions 1 to 3. Of a command only the head, the heads of its attributes
+ * and a few values are looked at; the rest is skipped.
+ *
+ * A stream that begins again is recognized by its first command, which holds the UUID and the
+ * generation of the subvolume, so file data cannot contain it by chance. The subvolume is read-only,
+ * so the kernel writes the same bytes again. They are compared by the checksums of their commands,
+ * and dropped up to where the stream had been.
  */
 #include "stream.h"
 
 #define INLINE_MOST 4096		/* bytes of data; those in an extent are sent in larger pieces */
 
-enum { STREAM_HEADER, COMMAND, ATTRIBUTE, LENGTH, VALUE };
-
-static void expect(struct stream *stream, int state, u32 need)
+int command_parse(struct command *command, const u8 *p, size_t n, u32 version)
 {
-	stream->state = state;
-	stream->need = need;
-	stream->have = 0;
-}
+	u64 at = COMMAND_HEAD;
 
-/* The stream of a subvolume begins here, or, if @part, with so many collected bytes. */
-static void begins(struct stream *stream, u32 part)
-{
-	stream->has_header = !part;
-	stream->since = stream->nr_head = part;
-	memcpy(stream->head, stream->part, part);
-	stream->all_head = STREAM_HEAD + COMMAND_HEAD;
-	stream->sum = 0;
-}
+	memset(command, 0, sizeof(*command));
+	command->size = COMMAND_HEAD + (u64)get_u32(p);
+	command->number = get_u16(p + 4);
+	n = min_u64(n, command->size);
+	while (at + 2 <= n) {
+		u32 type = get_u16(p + at), length;
+		/* data are the last attribute, and have no length: they take the rest */
+		int rest = version > 1 && type == A_DATA;
 
-void stream_init(struct stream *stream)
-{
-	memset(stream, 0, sizeof(*stream));
-	begins(stream, 0);
-	expect(stream, STREAM_HEADER, STREAM_HEAD);
-}
-
-void stream_init_again(struct stream *again, const struct stream *stream)
-{
-	stream_init(again);
-	again->version = stream->version;
-	if (!stream->has_header)
-		expect(again, COMMAND, COMMAND_HEAD);
-}
-
-int stream_is_same(const struct stream *a, const struct stream *b)
-{
-	return a->sum == b->sum && a->since == b->since && a->state == b->state &&
-		a->have == b->have && !memcmp(a->part, b->part, a->have) && a->skip == b->skip;
-}
-
-static void command_begins(struct stream *stream)
-{
-	struct told *told = &stream->told;
-	int starts = stream->command == C_SUBVOL || stream->command == C_SNAPSHOT;
-
-	stream->data = stream->offset = 0;
-	if (starts && stream->nr_head != STREAM_HEAD + COMMAND_HEAD)
-		begins(stream, COMMAND_HEAD);
-	if (starts)
-		stream->all_head = min_u64(stream->nr_head + (u64)stream->left,
-					   sizeof(stream->head));
-	/* each head holds a checksum of its command, so this is a checksum of all bytes */
-	stream->sum = (stream->sum ^ get_u64(stream->part) ^ get_u16(stream->part + 8)) *
-		0x9e3779b97f4a7c15;
-	stream->sum ^= stream->sum >> 32;
-	if (starts)
-		*told = (struct told){ .begun = told->begun,
-				       .snapshot = stream->command == C_SNAPSHOT };
-}
-
-static void command_ends(struct stream *stream)
-{
-	stream->told.data += stream->data;
-	stream->told.has_extents |= stream->data > INLINE_MOST;
-	stream->offset += stream->data;
-	if (stream->command == C_SUBVOL || stream->command == C_SNAPSHOT)
-		stream->told.begun++;
-	expect(stream, COMMAND, COMMAND_HEAD);
-	if (stream->command == C_END) {
-		expect(stream, STREAM_HEADER, STREAM_HEAD);
-		begins(stream, 0);
-	}
-}
-
-static void next_attribute(struct stream *stream)
-{
-	if (stream->left)
-		expect(stream, ATTRIBUTE, 2);
-	else
-		command_ends(stream);
-}
-
-/* Is the value of this attribute needed? */
-static int is_wanted(const struct stream *stream)
-{
-	u16 command = stream->command;
-
-	switch (stream->attribute) {
-	case A_PATH:
-	case A_PATH_TO:
-		return stream->length && stream->length < sizeof(stream->path);
-	case A_FILE_OFFSET:
-		return stream->length == 8;
-	case A_UUID:
-	case A_CLONE_UUID:
-		return stream->length == 16 && (command == C_SUBVOL || command == C_SNAPSHOT);
-	case A_INO:
-		return stream->length == 8 && command >= C_MKFILE && command <= C_SYMLINK &&
-			command != C_MKDIR;
-	case A_SIZE:
-		return stream->length == 8 && command == C_UPDATE_EXTENT;
-	case A_CLONE_LEN:
-		return stream->length == 8 && command == C_CLONE;
-	case A_UNENCODED_FILE_LEN:
-		return stream->length == 8 && command == C_ENCODED_WRITE;
-	}
-	return 0;
-}
-
-static void take_value(struct stream *stream)
-{
-	struct told *told = &stream->told;
-
-	switch (stream->attribute) {
-	case A_PATH:
-	case A_PATH_TO:
-		memcpy(stream->path, stream->part, stream->length);
-		stream->path[stream->length] = 0;
-		break;
-	case A_FILE_OFFSET:
-		stream->offset = get_u64(stream->part);
-		break;
-	case A_UUID:
-		memcpy(told->uuid, stream->part, sizeof(told->uuid));
-		break;
-	case A_CLONE_UUID:
-		memcpy(told->parent_uuid, stream->part, sizeof(told->parent_uuid));
-		break;
-	case A_INO:
-		told->ino = get_u64(stream->part);
-		break;
-	default:
-		stream->data = get_u64(stream->part);
-	}
-}
-
-/* The head of an attribute, with the length of its value, was parsed. */
-static int attribute_begins(struct stream *stream)
-{
-	if (stream->length > stream->left)
-		return -1;
-	stream->left -= stream->length;
-	if (stream->attribute == A_DATA && stream->command == C_WRITE)
-		stream->data = stream->length;
-	if (is_wanted(stream)) {
-		expect(stream, VALUE, stream->length);
-	} else {
-		stream->skip = stream->length;
-		next_attribute(stream);
-	}
-	return 0;
-}
-
-/* All needed bytes were collected: parse them. Return: 0, or -1 if they make no sense. */
-static int step(struct stream *stream)
-{
-	switch (stream->state) {
-	case STREAM_HEADER:
-		stream->version = get_u32(stream->part + 13);
-		if (memcmp(stream->part, "btrfs-stream", 13) || !stream->version ||
-		    stream->version > 3)
-			return -1;
-		expect(stream, COMMAND, COMMAND_HEAD);
-		return 0;
-	case COMMAND:
-		stream->left = get_u32(stream->part);
-		stream->command = get_u16(stream->part + 4);
-		command_begins(stream);
-		next_attribute(stream);
-		return 0;
-	case ATTRIBUTE:
-		if (stream->left < 2)
-			return -1;
-		stream->left -= 2;
-		stream->attribute = get_u16(stream->part);
-		if (stream->version > 1 && stream->attribute == A_DATA) {
-			/* the last attribute has no length: it takes the rest of the command */
-			stream->length = stream->left;
-			return attribute_begins(stream);
+		if (!rest && at + 4 > n)
+			break;
+		length = rest ? command->size - at - 2 : get_u16(p + at + 2);
+		at += rest ? 2 : 4;
+		if (type >= A_NUMBER || command->known & BIT(type)) {
+			command->known = 0;
+			return 0;
 		}
-		expect(stream, LENGTH, 2);
-		return 0;
-	case LENGTH:
-		if (stream->left < 2)
-			return -1;
-		stream->left -= 2;
-		stream->length = get_u16(stream->part);
-		return attribute_begins(stream);
-	case VALUE:
-		take_value(stream);
-		next_attribute(stream);
-		return 0;
+		if (type == A_DATA)
+			command->attribute[type].n = length;
+		if (length > n - at)
+			return 0;
+		command->known |= BIT(type);
+		command->attribute[type] = (struct text) { p + at, length };
+		at += length;
 	}
-	return -1;
+	return at == command->size;
 }
 
-/* Count parsed bytes. Return: whether they complete the beginning of a subvolume. */
-static int done(struct stream *stream, const u8 *p, size_t n)
+u32 stream_version(const u8 *p)
 {
-	size_t part = min_u64(n, stream->all_head - stream->nr_head);
+	u32 version = get_u32(p + 13);
 
-	memcpy(stream->head + stream->nr_head, p, part);
-	stream->nr_head += part;
-	stream->since += n;
-	return part && stream_has_begun(stream);
+	return memcmp(p, "btrfs-stream", 13) || version > 3 ? 0 : version;
+}
+
+/* A subvolume begins with this command. */
+static void subvolume_begins(struct stream *stream, const struct command *command, const u8 *p)
+{
+	const struct text *uuid = &command->attribute[A_UUID];
+	const struct text *parent = &command->attribute[A_CLONE_UUID];
+	size_t n = min_u64(command->size, sizeof(stream->head) - STREAM_HEAD);
+
+	/* not right behind a stream header */
+	if (stream->since != stream->nr_header)
+		stream->since = stream->nr_header = 0;
+	memcpy(stream->head + stream->nr_header, p, n);
+	stream->nr_head = stream->nr_header + n;
+	stream->sum = 0;
+	stream->told = (struct told) { .begun = stream->told.begun + 1,
+				       .snapshot = command->number == C_SNAPSHOT };
+	if (uuid->n == sizeof(stream->told.uuid))
+		memcpy(stream->told.uuid, uuid->p, uuid->n);
+	if (parent->n == sizeof(stream->told.parent_uuid))
+		memcpy(stream->told.parent_uuid, parent->p, parent->n);
+}
+
+/* Return: the number in an attribute, or 0. */
+static u64 number_in(const struct command *command, u16 attribute)
+{
+	const struct text *text = &command->attribute[attribute];
+
+	return text->n == 8 ? get_u64(text->p) : 0;
+}
+
+/* Return: bytes of file data that a command writes, clones or only announces. */
+static u64 data_of(const struct command *command)
+{
+	switch (command->number) {
+	case C_WRITE:
+		return command->attribute[A_DATA].n;
+	case C_CLONE:
+		return number_in(command, A_CLONE_LEN);
+	case C_UPDATE_EXTENT:
+		return number_in(command, A_SIZE);
+	case C_ENCODED_WRITE:
+		return number_in(command, A_UNENCODED_FILE_LEN);
+	}
+	return 0;
+}
+
+static void command_begins(struct stream *stream, const u8 *p, size_t n)
+{
+	struct told *told = &stream->told;
+	struct command command;
+	const struct text *path;
+	u64 data;
+
+	command_parse(&command, p, min_u64(n, COMMAND_MOST), stream->version);
+	if (command.number == C_SUBVOL || command.number == C_SNAPSHOT)
+		subvolume_begins(stream, &command, p);
+	stream->command = command.number;
+	stream->skip = command.size;
+	/* each head holds a checksum of its command, so this is a checksum of all bytes */
+	stream->sum = (stream->sum ^ get_u64(p) ^ get_u16(p + 8)) * 0x9e3779b97f4a7c15;
+	stream->sum ^= stream->sum >> 32;
+	data = data_of(&command);
+	told->data += data;
+	told->has_extents |= data > INLINE_MOST;
+	if (command.number >= C_MKFILE && command.number <= C_SYMLINK &&
+	    command.number != C_MKDIR && number_in(&command, A_INO))
+		told->ino = number_in(&command, A_INO);
+	path = &command.attribute[command.number == C_RENAME ? A_PATH_TO : A_PATH];
+	if (path->n && path->n < sizeof(stream->path)) {
+		memcpy(stream->path, path->p, path->n);
+		stream->path[path->n] = 0;
+	}
+	stream->offset = number_in(&command, A_FILE_OFFSET) + data;
+}
+
+/* Is the stream header written again, right behind itself? */
+static int is_header_again(const struct stream *stream, const u8 *p, size_t n)
+{
+	return stream->in_stream && stream->since == stream->nr_header && n >= STREAM_HEAD &&
+		!memcmp(p, stream->head, STREAM_HEAD);
+}
+
+/* A stream header or a command begins. Return: 0 if more bytes are needed, or the stream is lost. */
+static int begins(struct stream *stream, const u8 *p, size_t n)
+{
+	if (!stream->in_stream) {
+		if (n < STREAM_HEAD)
+			return 0;
+		stream->version = stream_version(p);
+		stream->lost = !stream->version;
+		stream->skip = stream->nr_header = STREAM_HEAD;
+		stream->since = stream->nr_head = 0;
+		stream->in_stream = 1;
+		stream->command = 0;
+		memcpy(stream->head, p, STREAM_HEAD);
+		return !stream->lost;
+	}
+	if (is_header_again(stream, p, n) || n < COMMAND_HEAD ||
+	    n < min_u64(COMMAND_HEAD + (u64)get_u32(p), COMMAND_MOST))
+		return 0;
+	command_begins(stream, p, n);
+	return 1;
 }
 
 size_t stream_feed(struct stream *stream, const u8 *p, size_t n)
 {
 	size_t at = 0;
 
-	while (at < n) {
-		size_t skip = min_u64(n - at, stream->skip);
-		size_t part = min_u64(n - at - skip, stream->need - stream->have);
+	while (at < n && !stream->lost && (stream->skip || begins(stream, p + at, n - at))) {
+		int is_first = stream->since < stream->nr_head;
+		size_t part = min_u64(n - at, is_first ? stream->nr_head - stream->since :
+				      stream->skip);
 
-		stream->skip -= skip;
-		memcpy(stream->part + stream->have, p + at + skip, part);
-		stream->have += part;
-		at += skip + part;
-		if (done(stream, p + at - skip - part, skip + part))
-			n = at;
-		/* after an error the state stays as it is, so the next call fails as well */
-		if (stream->have == stream->need && step(stream))
-			return 0;
+		at += part;
+		stream->since += part;
+		stream->skip -= part;
+		if (!stream->skip && stream->command == C_END)
+			stream->in_stream = 0;
+		if (is_first)
+			break;
 	}
-	return n;
+	return at;
+}
+
+/* Return: whether both are at the same byte of the same subvolume, after the same commands. */
+static int is_same(const struct stream *a, const struct stream *b)
+{
+	return a->sum == b->sum && a->since == b->since && a->skip == b->skip;
+}
+
+/* Return: how many bytes at the end may be the beginning of the subvolume's first command. */
+static size_t tail(const struct stream *stream, const u8 *p, size_t n)
+{
+	size_t at = n < stream->nr_head ? 0 : n - stream->nr_head + 1;
+
+	while (at < n && memcmp(p + at, stream->head, n - at))
+		at++;
+	/* in front of them may be stream headers of attempts that wrote nothing more */
+	while (stream->nr_header && at < n && at >= STREAM_HEAD && n - at < 4096 &&
+	       !memcmp(p + at - STREAM_HEAD, stream->head, STREAM_HEAD))
+		at -= STREAM_HEAD;
+	return n - at;
+}
+
+/* Return: where the subvolume's first command is written again, or NULL. */
+static const u8 *find_head(const struct stream *stream, const u8 *p, size_t n)
+{
+	const u8 *end = p + n;
+
+	/* most file data pass faster than through memmem() */
+	while ((size_t)(end - p) >= stream->nr_head &&
+	       (p = memchr(p, *stream->head, end - p - stream->nr_head + 1))) {
+		if (!memcmp(p, stream->head, stream->nr_head))
+			return p;
+		p++;
+	}
+	return NULL;
+}
+
+int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, size_t *drop)
+{
+	struct stream *stream = &restart->stream, *retold = &restart->retold;
+	const u8 *head = NULL;
+
+	*pass = *drop = 0;
+	if (!stream->lost && stream->nr_head) {
+		head = find_head(stream, p, n);
+		n -= head ? 0 : tail(stream, p, n);
+	}
+	if (head) {
+		/* a partial command in front of it will be written again as well */
+		*drop = head - p + stream->nr_head;
+		restart->times++;
+		restart->left = stream->since - stream->nr_head;
+		*retold = (struct stream) { .version = stream->version,
+					    .in_stream = !stream->nr_header };
+		stream_feed(retold, head, stream->nr_head);
+	} else if (restart->left) {
+		n = min_u64(n, restart->left);
+		*drop = stream_feed(retold, p, n);
+		if (*drop < n && (retold->lost || n == restart->left))
+			return -1;
+		restart->left -= *drop;
+	} else {
+		if (is_header_again(stream, p, n)) {
+			*drop = STREAM_HEAD;
+			restart->times++;
+		} else {
+			*pass = stream_feed(stream, p, n);
+		}
+		if (stream->lost)
+			*pass = n;
+		return 0;
+	}
+	return restart->left || is_same(stream, retold) ? 0 : -1;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Parses the stream of a send, to know how far it is.
+ * Parses streams of sends: to know how far one is, and to recognize one that begins again in its
+ * middle. When a signal interrupts send's write into a full pipe, the kernel restarts the whole
+ * ioctl, which sends the subvolume from its beginning.
  */
 #ifndef SENDAHEAD_STREAM_H
 #define SENDAHEAD_STREAM_H
@@ -24,8 +26,42 @@ enum {
 enum {
 	A_UUID = 1, A_INO = 3, A_SIZE = 4, A_MODE = 5, A_RDEV = 8, A_XATTR_NAME = 13, A_PATH = 15,
 	A_PATH_TO = 16, A_PATH_LINK = 17, A_FILE_OFFSET = 18, A_DATA = 19, A_CLONE_UUID = 20,
-	A_CLONE_LEN = 24, A_UNENCODED_FILE_LEN = 27,
+	A_CLONE_LEN = 24, A_UNENCODED_FILE_LEN = 27, A_NUMBER
 };
+
+/* More of a command is not parsed: two paths and some numbers. */
+#define COMMAND_MOST (2 * PATH_MAX + 256)
+
+struct text {
+	const u8 *p;
+	u32 n;
+};
+
+/* A parsed command. */
+struct command {
+	u64 size;		/* including its head */
+	u16 number;
+	u32 known;		/* bits of the attributes that it has */
+	struct text attribute[A_NUMBER];
+};
+
+#define BIT(n) (1U << (n))
+
+/**
+ * command_parse() - parse a command
+ * @command: filled
+ * @p: its bytes
+ * @n: number of bytes, at least COMMAND_HEAD; more than the command has are left
+ * @version: of the stream
+ *
+ * Of data that are not there as a whole only the length is set.
+ *
+ * Return: whether it is complete, with each attribute once
+ */
+int command_parse(struct command *command, const u8 *p, size_t n, u32 version);
+
+/* Return: the version of a stream that begins with these STREAM_HEAD bytes, or 0: not known. */
+u32 stream_version(const u8 *p);
 
 /* What is known from the stream of its present subvolume. */
 struct told {
@@ -39,21 +75,15 @@ struct told {
 };
 
 struct stream {
-	int state;
 	u32 version;
-	u8 part[PATH_MAX];	/* bytes collected until @have reaches @need */
-	u32 have, need;
-	u64 skip;		/* bytes to skip */
-	u64 left;		/* bytes of the command that follow */
-	u16 command;
-	u16 attribute;
-	u32 length;		/* of the attribute's value */
-	u64 data;		/* bytes of file data in the command */
+	int in_stream;		/* behind a stream header */
+	int lost;		/* it cannot be parsed */
+	u16 command;		/* the last one */
+	u64 skip;		/* bytes of it, or of the stream header, that follow */
 	struct told told;
 	/* the present subvolume: all that one ioctl of the kernel writes */
-	int has_header;		/* it begins with a stream header */
-	u8 head[512];		/* its beginning, up to the end of its first command */
-	u32 nr_head, all_head;	/* bytes of that: so far, and in all */
+	u8 head[512];		/* the stream header, if it begins with one, and its first command */
+	u32 nr_header, nr_head;	/* bytes of the header; of both, 0 before the first command */
 	u64 since;		/* bytes so far */
 	u64 sum;		/* checksum of the heads of its commands */
 	/* the last command with a path */
@@ -61,33 +91,34 @@ struct stream {
 	u64 offset;		/* where its data end in the file */
 };
 
-void stream_init(struct stream *stream);
-
-/* Begin a second parse of the same subvolume, from its beginning. */
-void stream_init_again(struct stream *again, const struct stream *stream);
-
-/*
- * Return: whether the beginning of the subvolume is known up to the end of its first command. No
- * other subvolume begins so, and these bytes do not appear later in this one.
- */
-static inline int stream_has_begun(const struct stream *stream)
-{
-	return stream->nr_head == stream->all_head &&
-		stream->nr_head > STREAM_HEAD + COMMAND_HEAD;
-}
-
-/* Return: whether both are at the same byte of the same subvolume, after the same commands. */
-int stream_is_same(const struct stream *a, const struct stream *b);
-
 /**
  * stream_feed() - parse the next bytes
- * @stream: the stream
+ * @stream: zeros at first
  * @p: the bytes
  * @n: number of bytes
  *
- * Return: how many were parsed: all, or those up to the end of a subvolume's first command; 0 if
- * they cannot be parsed, as will be all that follow
+ * Return: how many were parsed; the others are to be passed again, with more bytes. It stops behind
+ * a subvolume's first command, and, with @lost set, where the bytes cannot be parsed.
  */
 size_t stream_feed(struct stream *stream, const u8 *p, size_t n);
+
+struct restart {
+	struct stream stream;	/* what was handed on */
+	struct stream retold;	/* what is written again */
+	u64 left;		/* bytes still to be written again */
+	u32 times;		/* how often the stream has begun again */
+};
+
+/**
+ * restart_look() - look at the next bytes of a stream
+ * @restart: zeros at first
+ * @p: the bytes
+ * @n: number of bytes
+ * @pass: set to how many of them to hand on: all, if the stream is lost
+ * @drop: set to how many after these to drop. The caller passes the rest again, with more bytes.
+ *
+ * Return: 0, or -1 if the stream that begins again differs from what was handed on
+ */
+int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, size_t *drop);
 
 #endif

@@ -78,17 +78,16 @@ static void fuzz_chunks(const u8 *data, size_t size)
 static void fuzz_stream(const u8 *data, size_t size)
 {
 	static struct stream whole, parts;
-	size_t i, done = 1;
-	int lost = 0;
+	size_t at = 0, i, done;
 
-	stream_init(&whole);
-	stream_init(&parts);
-	for (i = 0; i < size && !lost; i++)
-		lost = !stream_feed(&parts, data + i, 1);
-	for (i = 0; i < size && done; i += done)
-		done = stream_feed(&whole, data + i, size - i);
-	if ((size && !done) != lost || memcmp(&whole.told, &parts.told, sizeof(whole.told)) ||
-	    !stream_is_same(&whole, &parts))
+	memset(&whole, 0, sizeof(whole));
+	memset(&parts, 0, sizeof(parts));
+	for (i = 1; i <= size; i++)
+		while ((done = stream_feed(&parts, data + at, i - at)))
+			at += done;
+	for (i = 0; (done = stream_feed(&whole, data + i, size - i)); i += done)
+		;
+	if (i != at || i > size || memcmp(&whole, &parts, sizeof(whole)))
 		abort();
 }
 
