@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 
 #include "child.h"
-#include "compare.h"
 #include "disk.h"
+#include "report.h"
 
 enum { PLAIN, OURS, KINDS };
 

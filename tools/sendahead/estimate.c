@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <linux/fs.h>
 
-#include "estimate.h"
+#include "report.h"
 #include "room.h"
 #include "send-ahead.h"
 

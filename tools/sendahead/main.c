@@ -21,12 +21,7 @@
 
 #include "send-ahead.h"
 #include "child.h"
-#include "receive-ahead.h"
-#include "compare.h"
-#include "estimate.h"
 #include "room.h"
-#include "progress.h"
-#include "receive.h"
 #include "report.h"
 
 /* From linux/ioprio.h, which Debian 11 does not have. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shows on a terminal how far the send is. A process of its own estimates the number of leaves, and
- * tells from the amount of file data in the stream how many of them the send has passed.
+ * Shows on a terminal how far the send is. A process of its own estimates the number of leaves. The
+ * reader tells how many of them, and how much file data, it has read ahead; the send has passed as
+ * large a share of these leaves as of the data.
  */
 #include <dirent.h>
 #include <math.h>
@@ -11,23 +12,7 @@
 
 #include "send-ahead.h"
 #include "room.h"
-#include "progress.h"
-
-/* Leaves, and bytes of data in the stream, up to the end of a window of the reader. */
-struct mark {
-	u64 leaves, bytes;
-};
-
-/* Return: how many leaves the send has passed; it is in the window @mark or the one before. */
-static double passed(const struct mark *mark, u64 data)
-{
-	if (data < mark[0].bytes)
-		mark--;
-	if (data < mark[0].bytes || mark[1].bytes == mark[0].bytes)
-		return mark[0].leaves;
-	return mark[0].leaves + (double)(min_u64(data, mark[1].bytes) - mark[0].bytes) *
-		(mark[1].leaves - mark[0].leaves) / (mark[1].bytes - mark[0].bytes);
-}
+#include "report.h"
 
 /* Does another program of the pipeline show its progress? The two would overwrite each other. */
 static int others_show(void)
@@ -58,16 +43,14 @@ int progress_is_in_background(void)
 	return group > 0 && group != getpgrp();
 }
 
-static void show(struct shared *shared, const struct mark *mark, double share, int all, u64 seconds)
+static void show(struct shared *shared, double share, u64 seconds)
 {
-	u64 bytes = shared->stream_bytes, data = shared->data;
-	/* once the amount of data is known, it gives a better estimate of the time */
-	double done = all && mark[2].bytes ? (double)data / mark[2].bytes : share;
+	u64 bytes = shared->stream_bytes;
 
 	fprintf(stderr, "\r%.1f MB, %.1f MB/s", bytes / 1e6, bytes / 1e6 / seconds);
-	if (share > 0 && share <= 1 && done > 0 && done <= 1)
+	if (share > 0 && share <= 1)
 		fprintf(stderr, ", %.0f %% of the leaves, %.0f s left", share * 100,
-			seconds * (1 - done) / done);
+			seconds * (1 - share) / share);
 	fputs("\033[K", stderr);
 	shared->shown = 1;
 }
@@ -83,30 +66,25 @@ static size_t count_leaves(const struct options *options, struct shared *shared)
 
 void progress(const struct options *options, struct shared *shared)
 {
-	struct mark mark[3] = { 0 };
+	struct stats *stats = &shared->stats;
 	double leaves = 0, share = 0;
 	u64 seconds;
 
 	for (seconds = 1;; seconds++) {
-		int all = shared->stats.planned_all;
-		struct mark now = { shared->stats.planned_leaves, shared->stats.planned_bytes };
+		u64 planned = stats->planned_leaves, bytes = stats->planned_bytes;
 
 		sleep(1);
 		/* not for short sends, and not for several subvolumes, whose end is not known */
 		if (seconds == 2 && options->nr_subvolumes == 1)
 			leaves = count_leaves(options, shared);
-		if (now.leaves != mark[2].leaves) {
-			mark[0] = mark[1];
-			mark[1] = mark[2];
-			mark[2] = now;
-		}
-		if (leaves > 0 && (all || now.leaves > leaves))
-			leaves = now.leaves;
+		if (leaves > 0 && (stats->planned_all || planned > leaves))
+			leaves = planned;
 		/* the estimate may be corrected: never go back */
-		if (leaves > 0)
-			share = fmax(share, passed(mark + 1, shared->data) / leaves);
+		if (leaves > 0 && bytes)
+			share = fmax(share, planned / leaves *
+				     fmin((double)shared->data / bytes, 1));
 		if (seconds > 1 && shared->stream_bytes && !progress_is_in_background() &&
 		    !others_show())
-			show(shared, mark, share, all, seconds);
+			show(shared, share, seconds);
 	}
 }

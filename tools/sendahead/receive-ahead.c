@@ -16,7 +16,6 @@
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 
-#include "receive-ahead.h"
 #include "throttle.h"
 #include "room.h"
 #include "receive.h"
@@ -24,7 +23,6 @@
 #include "tree-search.h"
 #include "sweep.h"
 #include "threads.h"
-#include "writeback.h"
 
 #define THREADS 32			/* so many requests let the disk choose a good order */
 #define WINDOW 4096			/* paths looked up at once */

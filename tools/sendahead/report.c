@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "progress.h"
 #include "report.h"
 
 static void print_string(FILE *file, const char *text)

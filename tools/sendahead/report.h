@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Reports of what was read and handed on.
+ * What the user is told: how far a send is, what was done, and what estimate and compare find.
  */
 #ifndef SENDAHEAD_REPORT_H
 #define SENDAHEAD_REPORT_H
@@ -8,6 +8,12 @@
 #include "options.h"
 #include "shared.h"
 #include "receive.h"
+
+/* Show the progress on standard error until this process is killed. */
+void progress(const struct options *options, struct shared *shared) __attribute__((noreturn));
+
+/* Return: whether this is a background job of the terminal on standard error. */
+int progress_is_in_background(void);
 
 /* Print a line of JSON about a send to standard error or to the file of --json. */
 void report(const struct options *options, struct shared *shared);
@@ -19,5 +25,11 @@ void report_received(const struct options *options, const struct received *recei
 /* On a terminal, print one line: @command has handed on @bytes of a stream in @ns nanoseconds. */
 void report_on_terminal(const struct options *options, struct shared *shared, const char *command,
 			u64 bytes, u64 ns);
+
+/* Print how long the send that @options describe will take. Return: the exit status. */
+int estimate(const struct options *options, struct shared *shared);
+
+/* Measure the send that @options describe and print the result. Return: the exit status. */
+int compare(const struct options *options);
 
 #endif

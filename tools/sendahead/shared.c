@@ -68,14 +68,21 @@ void shared_tell_over(void)
 	wake();
 }
 
-void shared_pause(u64 ns)
+/* Wait until something changes after @changes; at most @ns nanoseconds, 0: without limit. */
+static void wait_change(u32 changes, u64 ns)
 {
-	u32 changes = atomic_load(&shared->changes);
 	/* the kernel's struct timespec, whatever the size of time_t here */
 	long most[2] = { ns / 1000000000, ns % 1000000000 };
 
+	syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, ns ? most : NULL, NULL, 0);
+}
+
+void shared_pause(u64 ns)
+{
+	u32 changes = atomic_load(&shared->changes);
+
 	if (!shared_over())
-		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, most, NULL, 0);
+		wait_change(changes, ns);
 }
 
 void shared_tell_news(void)
@@ -86,14 +93,12 @@ void shared_tell_news(void)
 
 void shared_wait_news(const atomic_ullong *number, u64 seen, u64 ns)
 {
-	long most[2] = { ns / 1000000000, ns % 1000000000 };	/* as in shared_pause() */
 	u32 changes;
 
 	atomic_store(&shared->awaits_news, 1);
 	changes = atomic_load(&shared->changes);
 	if (!shared_over() && atomic_load(number) == seen)
-		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, ns ? most : NULL,
-			NULL, 0);
+		wait_change(changes, ns);
 	atomic_store(&shared->awaits_news, 0);
 }
 
@@ -128,7 +133,7 @@ int shared_told(u32 subvolume, struct told *told)
 			return 0;
 		if (shared_over() || shared->alone || atomic_load(&shared->begun) > subvolume)
 			return -1;
-		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+		wait_change(changes, 0);
 	}
 }
 
@@ -144,7 +149,7 @@ int shared_wait(u32 subvolume, u64 data, u64 ino)
 		over = shared_over() || atomic_load(&shared->begun) > subvolume;
 		if (over || shared->alone || (!data && !ino) || shared_passed(subvolume, data, ino))
 			break;
-		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, NULL, NULL, 0);
+		wait_change(changes, 0);
 	}
 	atomic_store(&shared->awaited_data, NONE);
 	atomic_store(&shared->awaited_ino, 0);

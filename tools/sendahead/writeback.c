@@ -17,7 +17,6 @@
 #include "room.h"
 #include "shared.h"
 #include "receive.h"
-#include "writeback.h"
 
 #define RUN (16 << 20)			/* begin when complete files have so many bytes */
 #define PART (64 << 20)			/* larger files are written in such parts */
