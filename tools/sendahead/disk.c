@@ -386,10 +386,21 @@ int disk_open_inode(int fd, u64 tree, u64 ino, int flags)
 		struct file_handle head;
 		u8 bytes[sizeof(struct file_handle) + 20];
 	} handle = { .head = { .handle_bytes = 20, .handle_type = 0x4d } };
+	struct key key = { ino, BTRFS_INODE_ITEM_KEY, 0 };
+	struct items items = { .size = 512 };
+	struct item item;
+	int opened;
 
 	memcpy(handle.head.f_handle, &ino, 8);
 	memcpy(handle.head.f_handle + 8, &tree, 8);
-	return open_by_handle_at(fd, &handle.head, flags);
+	opened = open_by_handle_at(fd, &handle.head, flags);
+	/* newer kernels than 6.1 take 0 for any generation */
+	if (opened < 0 && errno == ESTALE && search_first(fd, tree, key, &items, &item)) {
+		memcpy(handle.head.f_handle + 16, item.data, 4);
+		opened = open_by_handle_at(fd, &handle.head, flags);
+	}
+	items_free(&items);
+	return opened;
 }
 
 void disk_used(const struct disk *disk, u64 *data, u64 *blocks)
