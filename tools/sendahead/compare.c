@@ -5,18 +5,18 @@
  */
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <linux/btrfs.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "child.h"
 #include "disk.h"
 #include "report.h"
+#include "room.h"
 
 enum { PLAIN, OURS, KINDS };
 
@@ -62,23 +62,13 @@ static void describe(const char *path, char *text, size_t size)
 
 	disk_open(&disk, open_subvolume(path, &info));
 	for (i = 0; i < disk.nr_devices && n < size; i++) {
-		char file[128], model[64] = "";
-		const char *const parents[] = { "", "/.." };	/* the disk of a partition */
-		struct stat is;
-		FILE *in = NULL;
+		char file[PATH_MAX + 20], model[64] = "";
 		size_t j;
 
-		fstat(disk.devices[i].fd, &is);
-		for (j = 0; j < 2 && !in; j++) {
-			snprintf(file, sizeof(file), "/sys/dev/block/%u:%u%s/device/model",
-				 major(is.st_rdev), minor(is.st_rdev), parents[j]);
-			in = fopen(file, "re");
-		}
-		if (in && fgets(model, sizeof(model), in))
-			for (j = strlen(model); j && isspace(model[j - 1]); j--)
-				model[j - 1] = 0;
-		if (in)
-			fclose(in);
+		snprintf(file, sizeof(file), "%s/device/model", disk.devices[i].path ?: "");
+		room_scan(file, "%63[^\n]", model);
+		for (j = strlen(model); j && isspace(model[j - 1]); j--)
+			model[j - 1] = 0;
 		for (j = 0; model[j]; j++)
 			if (!isalnum(model[j]) && !strchr(" -_.+/", model[j]))
 				model[j] = '?';

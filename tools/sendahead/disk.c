@@ -293,24 +293,20 @@ int disk_is_several(int fd)
 	return !ioctl(fd, BTRFS_IOC_FS_INFO, &info) && info.num_devices > 1;
 }
 
-int disk_place(const struct disk *disk, u64 logical, u64 *order)
-{
-	u32 copy, copies = copy_place(disk, logical, 1, 0, order);
-	u64 other;
-
-	for (copy = 1; copy < copies && disk_fd(disk, *order) < 0; copy++)
-		if (copy_place(disk, logical, 1, copy, &other) && disk_fd(disk, other) >= 0)
-			*order = other;
-	return copies ? 0 : -1;
-}
-
 u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order)
 {
-	u32 copies = copy_place(disk, logical, 1, copy, order);
+	u32 i, copies = copy_place(disk, logical, 1, copy, order);
+	u64 other;
 
-	if (copies && disk_fd(disk, *order) < 0)
-		disk_place(disk, logical, order);
+	for (i = 0; i < copies && disk_fd(disk, *order) < 0; i++)
+		if (copy_place(disk, logical, 1, i, &other) && disk_fd(disk, other) >= 0)
+			*order = other;
 	return copies;
+}
+
+int disk_place(const struct disk *disk, u64 logical, u64 *order)
+{
+	return disk_copy(disk, logical, 0, order) ? 0 : -1;
 }
 
 /* A cache of nodes: each window needs those of the extent tree and of other trees again. */

@@ -22,6 +22,7 @@
 #include "send-ahead.h"
 #include "child.h"
 #include "room.h"
+#include "receive.h"
 #include "report.h"
 
 /* From linux/ioprio.h, which Debian 11 does not have. */
@@ -274,16 +275,15 @@ static int send(void)
 	end_progress();
 	end_reader();
 	if (options.json)
-		report(&options, shared);
+		report(&options, shared, 0);
 	if (why)
 		child_become(options.command);
-	report_on_terminal(&options, shared, "send", shared->stream_bytes, now_ns() - begun);
+	report_on_terminal(&options, shared, "send", now_ns() - begun);
 	return end_as(status);
 }
 
 static int receive(void)
 {
-	struct received received = { 0 };
 	const char *why = why_alone();
 	u64 begun = now_ns();
 	int status;
@@ -294,13 +294,13 @@ static int receive(void)
 		queue = receive_buffer(&options);
 	if (queue && !options.no_ahead)
 		select_copy(options.directory);
-	status = receive_run(&options, queue, &received, start_reader);
+	status = receive_run(&options, queue, shared, start_reader);
 	end_reader();
 	if (options.json)
-		report_received(&options, &received, shared);
+		report(&options, shared, 1);
 	if (status < 0)
 		child_become(options.command);
-	report_on_terminal(&options, shared, "receive", received.stream_bytes, now_ns() - begun);
+	report_on_terminal(&options, shared, "receive", now_ns() - begun);
 	return end_as(status);
 }
 
@@ -316,7 +316,7 @@ static int alone(const char *command)
 		return compare(&options);
 	send_ahead(&options, shared);
 	if (options.json)
-		report(&options, shared);
+		report(&options, shared, 0);
 	return 0;
 }
 

@@ -15,10 +15,8 @@
 #include <stdio.h>
 #include <unistd.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <linux/btrfs.h>
-#include <linux/sockios.h>
 
 #include "child.h"
 #include "room.h"
@@ -73,27 +71,10 @@ static int open_stream(const struct options *options)
 		(fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY ? -1 : fd;
 }
 
-/*
- * Open the connection to btrfs: a socket, as a pipe would wake us for each page that btrfs takes, a
- * socket only when three quarters are taken. With SELinux or Smack it is a pipe: a policy may
- * forbid btrfs the socket. Return: how many bytes to write at once, or 0 on failure.
- */
-static size_t open_way(int fds[2])
-{
-	int half = RECEIVE_ON_WAY / 2;	/* the kernel doubles it */
-
-	if (labels_files() || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-		return pipe2(fds, O_CLOEXEC) ? 0 : RECEIVE_ON_WAY;
-	setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
-	/* small writes: the socket frees a buffer only when all of it was read */
-	return RECEIVE_ON_WAY / 8;
-}
-
 struct pump {
 	struct queue *queue;
 	struct fold fold;
 	int in, out;
-	size_t at_once;		/* bytes of one write() */
 	size_t held;		/* bytes that were read but not yet added to the queue */
 	int waited;		/* PATIENCE_NS have passed: do not wait for the next command */
 	int error;		/* errno of a failed read(), or 0 */
@@ -200,7 +181,7 @@ static int is_taken(struct pump *pump)
 {
 	int left;
 
-	if ((ioctl(pump->out, SIOCOUTQ, &left) && ioctl(pump->out, FIONREAD, &left)) || !left)
+	if (ioctl(pump->out, FIONREAD, &left) || !left)
 		return 1;
 	pump->looks++;
 	return 0;
@@ -246,12 +227,12 @@ static int hand_on(struct pump *pump)
 		}
 		if (queue->begin < pump->end)
 			n = min_u64(n, pump->end - queue->begin);
-		done = write(pump->out, p, min_u64(n, pump->at_once));
+		done = write(pump->out, p, min_u64(n, RECEIVE_ON_WAY));
 		/* the control group is short of memory for the moment */
-		if (done < 0 && (errno == ENOBUFS || errno == ENOMEM))
+		if (done < 0 && errno == ENOMEM)
 			usleep(LOOK_NS / 1000 * LOOKS);
 		if (done < 0)
-			return errno != EPIPE && errno != ECONNRESET;
+			return errno != EPIPE;
 		queue_take(queue, done);
 	}
 	return 1;
@@ -303,7 +284,7 @@ static void pump_all(struct pump *pump)
 	}
 }
 
-int receive_run(const struct options *options, struct queue *queue, struct received *received,
+int receive_run(const struct options *options, struct queue *queue, struct shared *shared,
 		void (*started)(void))
 {
 	struct pump pump = { .queue = queue, .directory = -1, .end = NONE };
@@ -311,18 +292,18 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 
 	if (queue)
 		in = open_stream(options);
-	if (in >= 0)
-		pump.at_once = open_way(fds);
-	if (!pump.at_once)
+	if (in < 0 || pipe2(fds, O_CLOEXEC))
 		return -1;
 	fcntl(in, F_SETPIPE_SZ, PIPE_SIZE);
+	/* its size differs with large pages */
+	fcntl(fds[1], F_SETPIPE_SZ, RECEIVE_ON_WAY);
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	child_start(options->piped, options->command, fds[0], STDIN_FILENO);
 	close(fds[0]);
 	started();
 	pump.sized = options->buffer ? 0 : now_ns();
 	size_buffer(&pump);
-	received->buffer_bytes = (u64)queue->most * QUEUE_CHUNK;
+	shared->stats.buffer_bytes = (u64)queue->most * QUEUE_CHUNK;
 	pump.target = options->directory;
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -336,8 +317,8 @@ int receive_run(const struct options *options, struct queue *queue, struct recei
 	if (pump.error)
 		fprintf(stderr, "sendahead: cannot read the stream: %s\n", strerror(pump.error));
 	close(fds[1]);
-	received->stream_bytes = queue->end;
-	received->renames_saved = pump.fold.changed;
+	shared->stream_bytes = queue->end;
+	shared->stats.renames_saved = pump.fold.changed;
 	fold_free(&pump.fold);
 	status = child_end();
 	return (pump.error || pump.failed) && !status ? 1 << 8 : status;

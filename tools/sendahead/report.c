@@ -18,14 +18,38 @@ static void print_string(FILE *file, const char *text)
 	fputc('"', file);
 }
 
-struct number {
-	const char *name;
-	unsigned long long value;
-};
-
-/* Print the reason for giving up and the @numbers, which end with one without a name. */
-static void print(const struct options *options, struct stats *stats, const struct number *numbers)
+void report(const struct options *options, struct shared *shared, int receives)
 {
+	struct stats *stats = &shared->stats;
+	const struct {
+		const char *name;
+		unsigned long long value;
+	} numbers[] = {
+		/* of a receive */
+		{ "buffer_bytes", stats->buffer_bytes },
+		{ "renames_saved", stats->renames_saved },
+		{ "paths", stats->paths },
+		/* of both */
+		{ "windows", stats->windows },
+		{ "nodes", stats->nodes },
+		{ "leaves", stats->leaves },
+		{ "leaves_failed", stats->leaves_failed },
+		{ "others_seen", stats->others },
+		{ "stream_bytes", shared->stream_bytes },
+		/* of a send */
+		{ "disks", stats->disks },
+		{ "threads", stats->threads },
+		{ "window_bytes", stats->window_bytes },
+		{ "leaves_passed", stats->leaves_passed },
+		{ "extents", stats->extents },
+		{ "data_bytes", stats->data_bytes },
+		{ "data_passed_bytes", stats->data_passed_bytes },
+		{ "data_dropped_bytes", stats->dropped_bytes },
+		{ "files_failed", stats->files_failed },
+		{ "planned_bytes", stats->planned_bytes },
+		{ "sent_bytes", shared->data },
+	};
+	size_t i = receives ? 0 : 3, end = receives ? 9 : sizeof(numbers) / sizeof(*numbers);
 	FILE *file = stderr;
 
 	if (options->json_file)
@@ -41,44 +65,18 @@ static void print(const struct options *options, struct stats *stats, const stru
 		print_string(file, stats->why);
 	else
 		fputs("null", file);
-	for (; numbers->name; numbers++)
-		fprintf(file, ",\"%s\":%llu", numbers->name, numbers->value);
+	for (; i < end; i++)
+		fprintf(file, ",\"%s\":%llu", numbers[i].name, numbers[i].value);
 	fputs("}\n", file);
 	if (file != stderr)
 		fclose(file);
 }
 
-void report(const struct options *options, struct shared *shared)
-{
-	struct stats *stats = &shared->stats;
-	const struct number numbers[] = {
-		{ "disks", stats->disks },
-		{ "threads", stats->threads },
-		{ "window_bytes", stats->window_bytes },
-		{ "windows", stats->windows },
-		{ "nodes", stats->nodes },
-		{ "leaves", stats->leaves },
-		{ "leaves_passed", stats->leaves_passed },
-		{ "leaves_failed", stats->leaves_failed },
-		{ "others_seen", stats->others },
-		{ "extents", stats->extents },
-		{ "data_bytes", stats->data_bytes },
-		{ "data_passed_bytes", stats->data_passed_bytes },
-		{ "data_dropped_bytes", stats->dropped_bytes },
-		{ "files_failed", stats->files_failed },
-		{ "planned_bytes", stats->planned_bytes },
-		{ "sent_bytes", shared->data },
-		{ "stream_bytes", shared->stream_bytes },
-		{ }
-	};
-
-	print(options, stats, numbers);
-}
-
 void report_on_terminal(const struct options *options, struct shared *shared, const char *command,
-			u64 bytes, u64 ns)
+			u64 ns)
 {
 	struct stats *stats = &shared->stats;
+	u64 bytes = shared->stream_bytes;
 
 	if (options->quiet || !isatty(STDERR_FILENO) || progress_is_in_background())
 		return;
@@ -91,24 +89,4 @@ void report_on_terminal(const struct options *options, struct shared *shared, co
 	fprintf(stderr, "%llu blocks read ahead", stats->nodes + stats->leaves);
 	stats->why[sizeof(stats->why) - 1] = 0;
 	fprintf(stderr, "%s%s\n", *stats->why ? ": " : "", stats->why);
-}
-
-void report_received(const struct options *options, const struct received *received,
-		     struct shared *shared)
-{
-	struct stats *stats = &shared->stats;
-	const struct number numbers[] = {
-		{ "buffer_bytes", received->buffer_bytes },
-		{ "stream_bytes", received->stream_bytes },
-		{ "renames_saved", received->renames_saved },
-		{ "windows", stats->windows },
-		{ "paths", stats->paths },
-		{ "nodes", stats->nodes },
-		{ "leaves", stats->leaves },
-		{ "leaves_failed", stats->leaves_failed },
-		{ "others_seen", stats->others },
-		{ }
-	};
-
-	print(options, stats, numbers);
 }

@@ -7,7 +7,6 @@
 
 #include "options.h"
 #include "shared.h"
-#include "receive.h"
 
 /* Show the progress on standard error until this process is killed. */
 void progress(const struct options *options, struct shared *shared) __attribute__((noreturn));
@@ -15,16 +14,12 @@ void progress(const struct options *options, struct shared *shared) __attribute_
 /* Return: whether this is a background job of the terminal on standard error. */
 int progress_is_in_background(void);
 
-/* Print a line of JSON about a send to standard error or to the file of --json. */
-void report(const struct options *options, struct shared *shared);
+/* Print a line of JSON about a send or a receive to standard error or to the file of --json. */
+void report(const struct options *options, struct shared *shared, int receives);
 
-/* The same about a receive. */
-void report_received(const struct options *options, const struct received *received,
-		     struct shared *shared);
-
-/* On a terminal, print one line: @command has handed on @bytes of a stream in @ns nanoseconds. */
+/* On a terminal, print one line: @command has handed its stream on in @ns nanoseconds. */
 void report_on_terminal(const struct options *options, struct shared *shared, const char *command,
-			u64 bytes, u64 ns);
+			u64 ns);
 
 /* Print how long the send that @options describe will take. Return: the exit status. */
 int estimate(const struct options *options, struct shared *shared);

@@ -15,7 +15,8 @@
 /* Counts of the reader, for reports. */
 struct stats {
 	atomic_ullong nodes, leaves, leaves_failed, leaves_passed, windows;
-	atomic_ullong paths;	/* looked up for a receive */
+	/* of a receive: its buffer, commands that were folded, paths that were looked up */
+	atomic_ullong buffer_bytes, renames_saved, paths;
 	atomic_ullong extents, data_bytes, data_passed_bytes, dropped_bytes, files_failed;
 	/* of the subvolume, up to the end of the present window, */
 	atomic_ullong planned_bytes, planned_leaves;
