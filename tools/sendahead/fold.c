@@ -274,14 +274,8 @@ static void learn(struct fold *fold, const u8 *p, size_t n)
 		begin(fold);
 		fold->is_new = command.number == C_SUBVOL;
 		fold->begun++;
-		snprintf(fold->name, sizeof(fold->name), "%.*s", (int)path->n,
-			 path->n ? (const char *)path->p : "");
-		/* the UUID of the parent may be missing, in an attribute behind an unknown one */
-		fold->snapshot = command.number == C_SNAPSHOT;
-		memset(fold->parent, 0, sizeof(fold->parent));
-		if (command.attribute[A_CLONE_UUID].n == sizeof(fold->parent))
-			memcpy(fold->parent, command.attribute[A_CLONE_UUID].p,
-			       sizeof(fold->parent));
+		memset(fold->first, 0, sizeof(fold->first));
+		memcpy(fold->first, p, min_u64(n, sizeof(fold->first)));
 		return;
 	}
 	if (!whole || !path->n || command.number == C_RMDIR ||

@@ -13,6 +13,9 @@
 /* Fewer bytes than these are held back until more of the stream is there. */
 #define FOLD_HELD 20480
 
+/* So many bytes are kept of a command that begins a subvolume; it is shorter. */
+#define FIRST_MOST 512
+
 /* What the next byte of the stream belongs to. */
 enum fold_state {
 	FOLD_AT_HEAD,		/* a stream header */
@@ -38,10 +41,7 @@ struct fold {
 	u16 last_made;		/* the command that made it */
 	u64 changed;		/* commands saved so far */
 	u32 begun;		/* number of subvolumes that have begun */
-	/* the last one of them */
-	char name[256];
-	int snapshot;		/* it is based on @parent */
-	u8 parent[16];		/* a UUID; zeros: not known */
+	u8 first[FIRST_MOST];	/* the command that began the last one */
 };
 
 /**

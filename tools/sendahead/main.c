@@ -259,48 +259,33 @@ static void select_copy(const char *path)
 	close(fd);
 }
 
-static int send(void)
+/* Send or receive. Return: the exit status. */
+static int run(const char *command, int receives)
 {
-	const char *why = why_not();
+	const char *why = receives ? why_alone() : why_not();
 	u64 begun = now_ns();
-	int status = 0;
-
-	if (why) {
-		tell(why);
-	} else {
-		/* the directory above: to open the subvolume may read from the disk */
-		select_copy(dirname(strdup(options.subvolumes[0])));
-		status = child_run(&options, start_both);
-	}
-	end_progress();
-	end_reader();
-	if (options.json)
-		report(&options, shared, 0);
-	if (why)
-		child_become(options.command);
-	report_on_terminal(&options, shared, "send", now_ns() - begun);
-	return end_as(status);
-}
-
-static int receive(void)
-{
-	const char *why = why_alone();
-	u64 begun = now_ns();
-	int status;
+	int status = -1;
 
 	if (why)
 		tell(why);
-	else
+	else if (receives)
 		queue = receive_buffer(&options);
 	if (queue && !options.no_ahead)
 		select_copy(options.directory);
-	status = receive_run(&options, queue, shared, start_reader);
+	/* the directory above: to open the subvolume may read from the disk */
+	if (!why && !receives)
+		select_copy(dirname(strdup(options.subvolumes[0])));
+	if (queue)
+		status = receive_run(&options, queue, shared, start_reader);
+	else if (!why && !receives)
+		status = child_run(&options, start_both);
+	end_progress();
 	end_reader();
 	if (options.json)
-		report(&options, shared, 1);
+		report(&options, shared, receives);
 	if (status < 0)
 		child_become(options.command);
-	report_on_terminal(&options, shared, "receive", now_ns() - begun);
+	report_on_terminal(&options, shared, command, now_ns() - begun);
 	return end_as(status);
 }
 
@@ -433,9 +418,7 @@ int main(int argc, char **argv)
 	}
 	if (options.nice)
 		be_nice();
-	if (!strcmp(command, "send"))
-		return send();
-	if (!strcmp(command, "receive"))
-		return receive();
+	if (!strcmp(command, "send") || !strcmp(command, "receive"))
+		return run(command, *command == 'r');
 	return alone(command);
 }

@@ -42,9 +42,7 @@ struct queue {
 	atomic_uint lost;		/* the commands cannot be followed any more */
 	/* the last subvolume that has begun */
 	atomic_uint begun;		/* its number in the stream, from 1 */
-	atomic_uint snapshot;		/* it is based on the one whose UUID is in @parent */
-	u8 parent[16];
-	char name[256];
+	u8 command[512];		/* that began it */
 };
 
 /* Make a queue for about so many bytes, with memory only for those added. Return: it, or NULL. */

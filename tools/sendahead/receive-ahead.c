@@ -231,21 +231,6 @@ static void find_parent(struct receive_ahead *ahead, const u8 *uuid)
 						O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
-/* The subvolume with number @begun in the stream begins; @parent: UUID of its parent, or NULL. */
-static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const u8 *parent)
-{
-	if (ahead->parent >= 0)
-		close(ahead->parent);
-	ahead->parent = -1;
-	ahead->begun = begun;
-	ahead->leaves = ahead->touched = ahead->sweep.n = 0;
-	ahead->looked_up = (struct sampling) { .alone = 1 };
-	ahead->spaces = ahead->meanwhile = ahead->swept = 0;
-	ahead->last[0] = 0;
-	if (parent)
-		find_parent(ahead, parent);
-}
-
 /* Is it a path that can be used? */
 static int is_path(const struct text *path)
 {
@@ -270,23 +255,45 @@ static void take_path(struct receive_ahead *ahead, const struct text *path)
 	ahead->touched++;
 }
 
+/* The subvolume with number @begun in the stream begins with this command, or NULL: it has ended. */
+static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const struct command *first)
+{
+	const struct text *name, *uuid;
+
+	if (ahead->parent >= 0)
+		close(ahead->parent);
+	ahead->parent = -1;
+	ahead->begun = begun;
+	ahead->leaves = ahead->touched = ahead->sweep.n = 0;
+	ahead->looked_up = (struct sampling) { .alone = 1 };
+	ahead->spaces = ahead->meanwhile = ahead->swept = 0;
+	ahead->last[0] = 0;
+	if (!first)
+		return;
+	name = &first->attribute[A_PATH];
+	uuid = &first->attribute[A_CLONE_UUID];
+	ahead->name = is_path(name) ? name->n : 0;
+	if (ahead->name)
+		memcpy(ahead->file, name->p, ahead->name);
+	if (first->number == C_SNAPSHOT && uuid->n == 16)
+		find_parent(ahead, uuid->p);
+}
+
 /* btrfs has read more than this process: go on with the first command that it has not. */
 static void overtaken(struct receive_ahead *ahead)
 {
 	const struct queue *queue = ahead->queue;
 	u32 begun = queue->begun;
-	char name[sizeof(queue->name)];
-	u8 parent[16];
+	u8 first[sizeof(queue->command)];
+	struct command command;
 
 	if (queue->lost)
 		give_up("the stream cannot be followed");
 	ahead->at = queue_boundary(queue);
-	memcpy(parent, queue->parent, sizeof(parent));
-	memcpy(name, queue->name, sizeof(name));
+	memcpy(first, queue->command, sizeof(first));
 	if (begun != ahead->begun && begun == queue->begun) {
-		subvolume_begins(ahead, begun, queue->snapshot ? parent : NULL);
-		ahead->name = strnlen(name, sizeof(name));
-		memcpy(ahead->file, name, ahead->name);
+		command_parse(&command, first, sizeof(first), 1);
+		subvolume_begins(ahead, begun, &command);
 	}
 }
 
@@ -333,8 +340,6 @@ static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
 	struct command command;
-	const struct text *name = &command.attribute[A_PATH];
-	const struct text *uuid = &command.attribute[A_CLONE_UUID];
 	const u8 *p;
 	size_t n = peek(ahead, &p, follows || ahead->writes ? COMMAND_MOST : SHORT);
 
@@ -351,10 +356,7 @@ static int next(struct receive_ahead *ahead)
 		if (n < command.size && n < SHORT)
 			return 0;
 		look_up_all(ahead);
-		ahead->name = min_u64(name->n, PATH_MAX - 1);
-		if (name->n)
-			memcpy(ahead->file, name->p, ahead->name);
-		subvolume_begins(ahead, ahead->begun + 1, uuid->n == 16 ? uuid->p : NULL);
+		subvolume_begins(ahead, ahead->begun + 1, &command);
 		break;
 	case C_END:
 		writeback_end(ahead->at);

@@ -81,7 +81,7 @@ struct pump {
 	const char *target;
 	int directory;		/* the target, opened, or -1: nothing is synced */
 	u64 end;		/* where in the stream the next end command begins, or NONE */
-	char name[256];		/* the subvolume that it ends */
+	u8 first[FIRST_MOST];	/* the command that began what it ends */
 	u32 looks;		/* how often btrfs was found busy since then */
 	int failed;		/* the sync failed */
 	u64 sized;		/* when the buffer was last resized, or 0: its size is fixed */
@@ -105,9 +105,7 @@ static void add(struct pump *pump, size_t n)
 
 	if (queue->begun != fold->begun) {
 		queue->begun = 0;
-		queue->snapshot = fold->snapshot;
-		memcpy(queue->parent, fold->parent, sizeof(queue->parent));
-		memcpy(queue->name, fold->name, sizeof(queue->name));
+		memcpy(queue->command, fold->first, sizeof(queue->command));
 		queue->begun = fold->begun;
 	}
 	queue_add(queue, n);
@@ -133,7 +131,7 @@ static void sort_out(struct pump *pump, u8 *p, int hold)
 		if (fold->at_end && pump->directory >= 0) {
 			pump->end = pump->queue->end;
 			pump->looks = 0;
-			memcpy(pump->name, fold->name, sizeof(pump->name));
+			memcpy(pump->first, fold->first, sizeof(pump->first));
 		}
 		done = fold_run(fold, p, &pump->held, hold);
 		add(pump, done);
@@ -190,12 +188,16 @@ static int is_taken(struct pump *pump)
 /* Sync the target. Return: whether all that was received is on the disk. */
 static int write_received(struct pump *pump)
 {
+	struct command first;
+	const struct text *name = &first.attribute[A_PATH];
+
 	/* first a commit: syncfs() alone would write the trees, and then once more */
 	ioctl(pump->directory, BTRFS_IOC_SYNC);
 	if (!syncfs(pump->directory))
 		return 1;
-	fprintf(stderr, "sendahead: cannot write to %s: %s: delete %s there, parts of it may be lost\n",
-		pump->target, strerror(errno), pump->name);
+	fprintf(stderr, "sendahead: cannot write to %s: %m: ", pump->target);
+	command_parse(&first, pump->first, sizeof(pump->first), 1);
+	fprintf(stderr, "delete %.*s there, parts of it may be lost\n", (int)name->n, name->p);
 	pump->failed = 1;
 	return 0;
 }
@@ -288,10 +290,8 @@ int receive_run(const struct options *options, struct queue *queue, struct share
 		void (*started)(void))
 {
 	struct pump pump = { .queue = queue, .directory = -1, .end = NONE };
-	int fds[2], in = -1, status;
+	int fds[2], in = open_stream(options), status;
 
-	if (queue)
-		in = open_stream(options);
 	if (in < 0 || pipe2(fds, O_CLOEXEC))
 		return -1;
 	fcntl(in, F_SETPIPE_SZ, PIPE_SIZE);

@@ -21,35 +21,35 @@ static void print_string(FILE *file, const char *text)
 void report(const struct options *options, struct shared *shared, int receives)
 {
 	struct stats *stats = &shared->stats;
+	enum { SEND = 1, RECEIVE = 2, BOTH = SEND | RECEIVE } of = receives ? RECEIVE : SEND;
 	const struct {
 		const char *name;
+		int of;
 		unsigned long long value;
 	} numbers[] = {
-		/* of a receive */
-		{ "buffer_bytes", stats->buffer_bytes },
-		{ "renames_saved", stats->renames_saved },
-		{ "paths", stats->paths },
-		/* of both */
-		{ "windows", stats->windows },
-		{ "nodes", stats->nodes },
-		{ "leaves", stats->leaves },
-		{ "leaves_failed", stats->leaves_failed },
-		{ "others_seen", stats->others },
-		{ "stream_bytes", shared->stream_bytes },
-		/* of a send */
-		{ "disks", stats->disks },
-		{ "threads", stats->threads },
-		{ "window_bytes", stats->window_bytes },
-		{ "leaves_passed", stats->leaves_passed },
-		{ "extents", stats->extents },
-		{ "data_bytes", stats->data_bytes },
-		{ "data_passed_bytes", stats->data_passed_bytes },
-		{ "data_dropped_bytes", stats->dropped_bytes },
-		{ "files_failed", stats->files_failed },
-		{ "planned_bytes", stats->planned_bytes },
-		{ "sent_bytes", shared->data },
+		{ "buffer_bytes", RECEIVE, stats->buffer_bytes },
+		{ "stream_bytes", RECEIVE, shared->stream_bytes },
+		{ "renames_saved", RECEIVE, stats->renames_saved },
+		{ "disks", SEND, stats->disks },
+		{ "threads", SEND, stats->threads },
+		{ "window_bytes", SEND, stats->window_bytes },
+		{ "windows", BOTH, stats->windows },
+		{ "paths", RECEIVE, stats->paths },
+		{ "nodes", BOTH, stats->nodes },
+		{ "leaves", BOTH, stats->leaves },
+		{ "leaves_passed", SEND, stats->leaves_passed },
+		{ "leaves_failed", BOTH, stats->leaves_failed },
+		{ "others_seen", BOTH, stats->others },
+		{ "extents", SEND, stats->extents },
+		{ "data_bytes", SEND, stats->data_bytes },
+		{ "data_passed_bytes", SEND, stats->data_passed_bytes },
+		{ "data_dropped_bytes", SEND, stats->dropped_bytes },
+		{ "files_failed", SEND, stats->files_failed },
+		{ "planned_bytes", SEND, stats->planned_bytes },
+		{ "sent_bytes", SEND, shared->data },
+		{ "stream_bytes", SEND, shared->stream_bytes },
 	};
-	size_t i = receives ? 0 : 3, end = receives ? 9 : sizeof(numbers) / sizeof(*numbers);
+	size_t i;
 	FILE *file = stderr;
 
 	if (options->json_file)
@@ -65,8 +65,9 @@ void report(const struct options *options, struct shared *shared, int receives)
 		print_string(file, stats->why);
 	else
 		fputs("null", file);
-	for (; i < end; i++)
-		fprintf(file, ",\"%s\":%llu", numbers[i].name, numbers[i].value);
+	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (numbers[i].of & of)
+			fprintf(file, ",\"%s\":%llu", numbers[i].name, numbers[i].value);
 	fputs("}\n", file);
 	if (file != stderr)
 		fclose(file);

@@ -131,13 +131,12 @@ int writeback_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 	some->fd = fd;
 	/* others, such as a send, read the disk, or no thread is left: leave all to the sync */
 	if (read_now - read_before > (int64_t)(received_bytes / 1024) || room_threads(2) < 2)
-		while (some->n)
-			free(some->v[--some->n].path);
+		some->fd = -1;
 	drop_first(&files, received);
 	read_before = read_now;
 	received = received_bytes = 0;
 	atomic_store(&busy, 1);
-	if (!some->n || pthread_create(&thread, NULL, begin_all, some))
+	if (some->fd < 0 || pthread_create(&thread, NULL, begin_all, some))
 		begin_all(some);
 	else
 		pthread_detach(thread);
