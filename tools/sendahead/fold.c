@@ -370,16 +370,6 @@ static u64 needed(u16 command, u64 size)
 	return COMMAND_HEAD;
 }
 
-/* Pass bytes of a command on unchanged. Return: how many. */
-static size_t pass(struct fold *fold, size_t n, size_t *out)
-{
-	*out = min_u64(n, fold->left);
-	fold->left -= *out;
-	if (!fold->left)
-		fold->state = fold->is_last_command ? FOLD_AT_HEAD : FOLD_AT_COMMAND;
-	return *out;
-}
-
 /* Handle the next command. Return: as step(). */
 static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
@@ -393,7 +383,7 @@ static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *o
 	command = get_u16(p + 4);
 	need = needed(command, size);
 	if (need > COMMAND_MOST) {
-		fold->state = FOLD_UNKNOWN;
+		fold->lost = 1;
 		return *out = n;
 	}
 	if (n < need)
@@ -407,31 +397,31 @@ static size_t at_command(struct fold *fold, u8 *p, size_t n, int hold, size_t *o
 	}
 	fold->at_end = 0;
 	fold->within = begins || (fold->within && command != C_END);
-	fold->is_last_command = command == C_END;
+	fold->in_stream = command != C_END;
 	if (need > COMMAND_HEAD)
 		learn(fold, p, need);
-	fold->state = FOLD_WITHIN;
-	fold->left = size;
-	return pass(fold, n, out);
+	*out = min_u64(n, size);
+	fold->left = size - *out;
+	return *out;
 }
 
 /* Handle the next bytes. Return: how many, which have become *@out bytes; 0: more are needed. */
 static size_t step(struct fold *fold, u8 *p, size_t n, int hold, size_t *out)
 {
-	switch (fold->state) {
-	case FOLD_AT_HEAD:
+	if (fold->lost)
+		return *out = n;
+	if (!fold->left && fold->in_stream)
+		return at_command(fold, p, n, hold, out);
+	if (!fold->left) {
 		if (n < STREAM_HEAD)
 			return 0;
-		fold->state = stream_version(p) ? FOLD_AT_COMMAND : FOLD_UNKNOWN;
+		fold->lost = !stream_version(p);
+		fold->in_stream = 1;
 		return *out = STREAM_HEAD;
-	case FOLD_AT_COMMAND:
-		return at_command(fold, p, n, hold, out);
-	case FOLD_WITHIN:
-		return pass(fold, n, out);
-	case FOLD_UNKNOWN:
-		break;
 	}
-	return *out = n;
+	*out = min_u64(n, fold->left);
+	fold->left -= *out;
+	return *out;
 }
 
 size_t fold_run(struct fold *fold, u8 *p, size_t *n, int hold)

@@ -16,21 +16,13 @@
 /* So many bytes are kept of a command that begins a subvolume; it is shorter. */
 #define FIRST_MOST 512
 
-/* What the next byte of the stream belongs to. */
-enum fold_state {
-	FOLD_AT_HEAD,		/* a stream header */
-	FOLD_AT_COMMAND,	/* a new command */
-	FOLD_WITHIN,		/* a command that is not changed */
-	FOLD_UNKNOWN,		/* something that cannot be parsed: nothing more is changed */
-};
-
 struct fold {
 	int unchanged;		/* set by the caller: fold nothing */
-	enum fold_state state;
+	int in_stream;		/* a command follows, not a stream header */
+	int lost;		/* the stream cannot be parsed: nothing more is changed */
 	u64 left;		/* bytes of the command still to be passed on unchanged */
 	int within;		/* a subvolume has begun and not ended */
 	int at_end;		/* stopped in front of the command that ends it */
-	int is_last_command;	/* the command ends a stream: a header follows */
 	void *fresh;		/* paths of fresh directories, a tree of tsearch() */
 	size_t nr_fresh;
 	int is_new;		/* the subvolume began empty: its top directory is fresh */

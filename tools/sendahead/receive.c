@@ -111,7 +111,7 @@ static void add(struct pump *pump, size_t n)
 	queue_add(queue, n);
 	queue->boundaries[queue->nr_boundaries % QUEUE_BOUNDARIES] = queue->end + fold->left;
 	queue->nr_boundaries++;
-	queue->lost = fold->state == FOLD_UNKNOWN;
+	queue->lost = fold->lost;
 	pump->held -= n;
 	shared_tell_news();
 }

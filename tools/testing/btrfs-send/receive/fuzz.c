@@ -182,7 +182,7 @@ static u8 *run(const u8 *data, size_t n, size_t part, int hold, size_t *left, u6
 	}
 	*left = done + held;
 	*changed = fold.changed;
-	all_known = fold.state != FOLD_UNKNOWN;
+	all_known = !fold.lost;
 	fold_free(&fold);
 	return out;
 }
