@@ -159,7 +159,8 @@ static int hand_through(int from, int to)
 		if (n < GATHER)
 			usleep(GATHER_US);
 	}
-	return write_all(to, buffer, held) ? NOT_WRITTEN : WRITTEN;
+	/* what was written again only in part is left out */
+	return !restart.left && write_all(to, buffer, held) ? NOT_WRITTEN : WRITTEN;
 }
 
 int child_is_inside(void)
