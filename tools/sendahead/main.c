@@ -201,7 +201,7 @@ static int end_as(int status)
 }
 
 /* Return: why btrfs has to run alone, or NULL. */
-static const char *why_alone(void)
+static const char *why_alone(int receives)
 {
 	struct stat own, children;
 
@@ -215,16 +215,9 @@ static const char *why_alone(void)
 		return "there are too few processes left";
 	if (!room_enough())
 		return "there is too little memory left";
-	return NULL;
-}
-
-/* Return: why nothing is read ahead of a send, or NULL. */
-static const char *why_not(void)
-{
-	const char *why = why_alone();
-
-	if (why)
-		return why;
+	/* a receive gains from the buffer as well */
+	if (receives)
+		return NULL;
 	if (!may_search())
 		return "this needs the capability CAP_SYS_ADMIN";
 	if (!options.nr_subvolumes)
@@ -262,7 +255,7 @@ static void select_copy(const char *path)
 /* Send or receive. Return: the exit status. */
 static int run(const char *command, int receives)
 {
-	const char *why = receives ? why_alone() : why_not();
+	const char *why = why_alone(receives);
 	u64 begun = now_ns();
 	int status = -1;
 
