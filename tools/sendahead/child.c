@@ -80,7 +80,6 @@ static int wait_for_reader(int fd)
 	struct pollfd fds[2] = {
 		{ .fd = fd, .events = POLLOUT }, { .fd = child_fd, .events = POLLIN },
 	};
-	u64 begun = now_ns();
 
 	/* poll every 200 ms where the pidfd does not tell: before Linux 5.3, and after the end */
 	while (poll(fds, 2, fds[1].fd < 0 ? 200 : -1) <= 0 || !fds[0].revents) {
@@ -94,7 +93,6 @@ static int wait_for_reader(int fd)
 			return -1;
 		}
 	}
-	shared_tell_waited(now_ns() - begun);
 	return 0;
 }
 

@@ -19,7 +19,6 @@
 #include "threads.h"
 
 #define PIECE (1 << 20)			/* limit of one read */
-#define NEAR (1 << 20)			/* so close to the send, leave the data to it */
 #define PARTS 4				/* a batch is a quarter of the data that are left */
 #define LEAST_BATCH (64 << 20)
 
@@ -87,9 +86,6 @@ static void read_piece(size_t i, void *arg)
 	char byte;
 	int fd;
 
-	/* while others use the disk, the send may overtake us, and both would read the same */
-	if (throttle_most() != UINT32_MAX)
-		end = end > NEAR ? end - NEAR : 0;
 	if (shared_passed(data->subvolume, end, 0)) {
 		data->shared->stats.data_passed_bytes += piece->length;
 		return;
@@ -102,7 +98,7 @@ static void read_piece(size_t i, void *arg)
 	cached = pages_cached(fd, piece->offset, piece->length);
 	if (cached < (piece->length + page - 1) / page) {
 		data->shared->stats.data_bytes += piece->length;
-		throttle_enter(parallel_turn(), requests);
+		throttle_enter(requests);
 		piece->ours = !posix_fadvise(fd, piece->offset, piece->length,
 					     POSIX_FADV_WILLNEED) &&
 			pread(fd, &byte, 1, piece->offset + piece->length - 1) == 1 && !cached;
@@ -146,6 +142,7 @@ static void read_batch(struct batch *batch)
 	sort_list(batch, by_order);
 	for (i = 0; i < batch->n; i++)
 		heads_add(&heads, batch->v[i].logical);
+	throttle_begin();
 	parallel(data->threads, batch->n, read_piece, batch, &heads);
 	heads_free(&heads);
 	sort_list(batch, by_number);
@@ -158,37 +155,15 @@ static void read_batch(struct batch *batch)
 }
 
 /*
- * Does the reader of the stream need much time? Either the output could not be written for a good
- * part of the time since the first batch, or other processes of our group have read or written a
- * good part of the bytes sent. The reader may be in another group, or on another machine.
+ * The size of the next batch. Large batches cost less time of the disk. But whoever takes the
+ * stream should have little left to do when the send ends, so batches become smaller towards the
+ * end of the known data.
  */
-static int is_slow_reader(const struct data *data)
+static u64 batch_bytes(const struct data *data, u64 left)
 {
-	u64 waited = data->shared->waited - data->before.waited, sent = data->shared->stream_bytes;
+	u64 bytes = left / PARTS;
 
-	return waited > (now_ns() - data->before.time) / 8 ||
-		(sent && throttle_pipeline() - data->before.pipeline > (int64_t)sent / 4);
-}
-
-/*
- * The size of the next batch. Large batches cost less time of the disk. But if a slow reader takes
- * the stream, batches become smaller towards the end of the known data, so that it has little left
- * to do when the send ends. From the third batch on it is known whether the reader is slow.
- */
-static u64 batch_bytes(struct data *data, u64 left)
-{
-	u64 most = data->window / 2, bytes = left / PARTS;
-
-	if (bytes < LEAST_BATCH)
-		bytes = LEAST_BATCH;
-	if (!data->batches++) {
-		data->before.time = now_ns();
-		data->before.waited = data->shared->waited;
-		data->before.pipeline = throttle_pipeline();
-	}
-	if (bytes >= most || (data->batches > 2 && !is_slow_reader(data)))
-		return most;
-	return bytes;
+	return min_u64(bytes < LEAST_BATCH ? LEAST_BATCH : bytes, data->window / 2);
 }
 
 void data_read(struct data *data, const struct extent *v, size_t n)

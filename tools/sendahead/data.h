@@ -17,11 +17,6 @@ struct data {
 	u32 subvolume;		/* number of the subvolume in the stream */
 	u64 tree;
 	u64 window;		/* limit of bytes ahead of the send */
-	u64 batches;		/* number of batches begun */
-	struct {
-		u64 time, waited;
-		int64_t pipeline;	/* as of throttle_pipeline() */
-	} before;		/* when the first batch began */
 	u32 threads;
 	struct {
 		struct piece *v;

@@ -168,7 +168,7 @@ static void look_up(size_t i, void *arg)
 
 	if (!ahead->paths[i])
 		return;
-	throttle_enter(i + 1, 1);
+	throttle_enter(1);
 	/* also for a file that does not exist yet: btrfs looks at the same leaf to make it */
 	fd = look_up_beneath(ahead->parent, ahead->paths[i]);
 	throttle_leave();

@@ -52,11 +52,6 @@ void shared_tell(const struct told *told, u64 bytes)
 		wake();
 }
 
-void shared_tell_waited(u64 ns)
-{
-	atomic_fetch_add(&shared->waited, ns);
-}
-
 void shared_tell_sender(pid_t pid)
 {
 	atomic_store(&shared->sender, pid);

@@ -34,7 +34,6 @@ struct shared {
 	atomic_ullong data, ino, stream_bytes;
 	/* what the reader waits for in shared_wait(); NONE and 0: it does not wait */
 	atomic_ullong awaited_data, awaited_ino;
-	atomic_ullong waited;	/* nanoseconds that the output could not be written */
 	atomic_uint awaits_news;	/* the reader is in shared_wait_news() */
 	atomic_uint shown;	/* the progress is on the terminal */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */
@@ -50,8 +49,6 @@ struct shared *shared_init(void);
 
 /* Tell what is known from the stream, and how many bytes it has so far. */
 void shared_tell(const struct told *told, u64 bytes);
-/* Tell that the output could not be written for so many nanoseconds. */
-void shared_tell_waited(u64 ns);
 /* Tell which process runs btrfs. */
 void shared_tell_sender(pid_t pid);
 /* Tell that the stream has ended, or cannot be followed. */

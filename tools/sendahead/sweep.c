@@ -36,7 +36,7 @@ static void touch(size_t i, void *arg)
 
 	if (!wanted->tree || (sweep->stop && sweep->stop(sweep->arg)))
 		return;
-	throttle_enter(parallel_turn(), 1);
+	throttle_enter(1);
 	if (wanted->ino && shared_passed(sweep->subvolume, NONE, wanted->ino))
 		stats->leaves_passed++;
 	else if (search_run(sweep->disk->fd, &search, &items) && errno != EOVERFLOW)

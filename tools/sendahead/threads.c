@@ -29,13 +29,6 @@ struct job {
 	u32 waiting;
 };
 
-static __thread size_t turn;
-
-size_t parallel_turn(void)
-{
-	return turn;
-}
-
 /* Return: number of blocks that this thread has read from any disk. */
 static long blocks_read(void)
 {
@@ -57,7 +50,7 @@ static int next(struct job *job, size_t *i, u32 *head, enum call last)
 	int found = 0;
 
 	if (!job->heads) {
-		turn = *i = atomic_fetch_add(&job->next, 1);
+		*i = atomic_fetch_add(&job->next, 1);
 		return *i < job->n && !shared_over();
 	}
 	pthread_mutex_lock(&job->lock);
@@ -68,7 +61,6 @@ static int next(struct job *job, size_t *i, u32 *head, enum call last)
 		pthread_cond_wait(&job->change, &job->lock);
 		job->waiting--;
 	}
-	turn = job->next++;
 	if (job->waiting && (!found || !job->heads->left || heads_idle(job->heads)))
 		pthread_cond_broadcast(&job->change);
 	pthread_mutex_unlock(&job->lock);

@@ -22,9 +22,6 @@ struct heads;
 void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
 	      struct heads *heads);
 
-/* Return: in a function called by parallel(): how many calls were begun before this one. */
-size_t parallel_turn(void);
-
 /* Kept from one parallel_unless_cached() to the next. */
 struct sampling {
 	size_t passed;		/* calls, made or left out, since one has read from a disk */

@@ -12,29 +12,25 @@
  * throttle_init() - begin to watch the disks of a file system
  * @disk: the file system
  * @shared: tells which process runs btrfs, whose reads are not those of others
- * @for_receive: btrfs receives: writes and the kernel's threads are not others either
+ * @for_receive: btrfs receives: writes are not those of others either
  *
  * If the kernel does not count what each process reads, nothing is ever held back.
  */
 void throttle_init(const struct disk *disk, struct shared *shared, int for_receive);
 
+/* Tell that requests follow which may take longer than those before. */
+void throttle_begin(void);
+
 /**
  * throttle_enter() - announce a read, and wait while others use the disk
- * @order: index of the read in a list in disk order
  * @requests: limit of the requests that it makes
  */
-void throttle_enter(u64 order, u32 requests);
+void throttle_enter(u32 requests);
 
 /* Tell that the read is complete. */
 void throttle_leave(void);
 
-/* Return: bytes that the rest of our pipeline has read and written on all disks; 0: not known. */
-int64_t throttle_pipeline(void);
-
 /* Return: sectors of these disks that other processes have read so far. */
 int64_t throttle_reads(void);
-
-/* Return: limit of requests to make at once. */
-u32 throttle_most(void);
 
 #endif

@@ -158,19 +158,13 @@ int disk_place(const struct disk *disk, u64 logical, u64 *order)
 	return 0;
 }
 
-void throttle_enter(u64 order, u32 requests)
+void throttle_enter(u32 requests)
 {
-	(void)order;
 	(void)requests;
 }
 
 void throttle_leave(void)
 {
-}
-
-size_t parallel_turn(void)
-{
-	return 0;
 }
 
 struct heads heads_of(const struct disk *disk)
