@@ -141,9 +141,10 @@ void throttle_init(const struct disk *of, struct shared *with, int for_receive)
 }
 
 /*
- * No request of ours is under way. Wait until the disks have completed as many as are under way now,
- * of others or of the send. Set @least and @most to bounds of the sectors of others: what the send
- * has under way was subtracted, but is not counted by the disks yet. It is about a block each.
+ * No request of ours is under way. Wait until the disks have completed as many requests as are under
+ * way now, of others or of the send; if others were seen, until at most one is left, which may be the
+ * send's. Set @least and @most to bounds of the sectors of others: what the send has under way, about
+ * a block for each request, was subtracted, but the disks count it only when it is complete.
  */
 static void give_way(int64_t *least, int64_t *most)
 {
@@ -158,8 +159,9 @@ static void give_way(int64_t *least, int64_t *most)
 		*least = now > *least ? now : *least;
 		now += done.under_way * disk->nodesize / 512;
 		*most = now < *most ? now : *most;
-		if (done.requests >= before.requests + before.under_way || !done.under_way ||
-		    now_ns() > end || shared_over())
+		if ((done.requests >= before.requests + before.under_way &&
+		     (done.under_way < 2 || begins || !looked)) ||
+		    !done.under_way || now_ns() > end || shared_over())
 			return;
 		usleep(500);
 		done = count();
