@@ -82,35 +82,54 @@ static int by_address(const void *address, const void *element)
 	return logical < chunk->start ? -1 : logical - chunk->start >= chunk->length;
 }
 
-u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
-	       u64 *physical)
+/* Return: the chunk of a block, with the number of the stripe and the offset in it; or NULL. */
+static const struct chunk *find(const struct chunks *chunks, u64 logical, u32 len, u32 copy,
+				u32 *stripe, u64 *offset)
 {
 	const struct chunk *chunk = NULL;
-	u64 offset;
-	u32 stripe = copy;
 
 	if (chunks->n)
 		chunk = bsearch(&logical, chunks->v, chunks->n, sizeof(*chunk), by_address);
-	if (!chunk || copy >= chunk->copies)
-		return 0;
-	offset = logical - chunk->start;
-	if (len > chunk->length - offset)
-		return 0;
+	if (!chunk || copy >= chunk->copies || len > chunk->length - (logical - chunk->start))
+		return NULL;
+	*offset = logical - chunk->start;
+	*stripe = copy;
 	if (chunk->type & STRIPED) {
-		u64 number = offset / chunk->stripe_len, within = offset % chunk->stripe_len;
+		u64 number = *offset / chunk->stripe_len, within = *offset % chunk->stripe_len;
 		u32 parity = parity_of(chunk->type), columns = (chunk->nr - parity) / chunk->copies;
 
 		if (len > chunk->stripe_len - within)
-			return 0;
-		stripe = number % columns * chunk->copies + copy;
+			return NULL;
+		*stripe = number % columns * chunk->copies + copy;
 		/* the parity moves by one device with each row of stripes */
 		if (parity)
-			stripe = (number / columns + stripe) % chunk->nr;
-		offset = number / columns * chunk->stripe_len + within;
+			*stripe = (number / columns + *stripe) % chunk->nr;
+		*offset = number / columns * chunk->stripe_len + within;
 	}
+	return chunk;
+}
+
+u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
+	       u64 *physical)
+{
+	u64 offset;
+	u32 stripe;
+	const struct chunk *chunk = find(chunks, logical, len, copy, &stripe, &offset);
+
+	if (!chunk)
+		return 0;
 	*devid = le64toh(chunk->stripes[stripe].devid);
 	*physical = le64toh(chunk->stripes[stripe].offset) + offset;
 	return *physical < offset || *physical > (u64)INT64_MAX - len ? 0 : chunk->copies;
+}
+
+u64 chunks_row(const struct chunks *chunks, u64 logical)
+{
+	u64 offset;
+	u32 stripe;
+	const struct chunk *chunk = find(chunks, logical, 1, 0, &stripe, &offset);
+
+	return chunk ? le64toh(chunk->stripes[0].offset) + offset : 0;
 }
 
 void chunks_free(struct chunks *chunks)

@@ -48,6 +48,12 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len);
 u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
 	       u64 *physical);
 
+/*
+ * Return: a number to sort by that ascends on each device, and of stripes is about the same on all: so
+ * all disks have something to read. 0: not known.
+ */
+u64 chunks_row(const struct chunks *chunks, u64 logical);
+
 void chunks_free(struct chunks *chunks);
 
 #endif

@@ -15,7 +15,6 @@
 
 #include "throttle.h"
 #include "data.h"
-#include "heads.h"
 #include "threads.h"
 
 #define PIECE (1 << 20)			/* limit of one read */
@@ -119,6 +118,7 @@ static int by_order(const void *a, const void *b)
 static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 {
 	u64 length = min_u64(extent->length - at, PIECE), order;
+	u64 within = extent->compressed ? 0 : at, logical = extent->disk + within;
 
 	if (!extent->read || disk_place(batch->data->disk, extent->disk, &order))
 		return length;
@@ -127,8 +127,8 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 		.offset = extent->key.offset + at,
 		.length = length,
 		.position = extent->position + at,
-		.order = order + (extent->compressed ? 0 : at >> 12),
-		.logical = extent->disk + (extent->compressed ? 0 : at),
+		.order = disk_in_turn(batch->data->disk, logical, order + (within >> 12)),
+		.logical = logical,
 	};
 	return length;
 }
@@ -136,15 +136,13 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 static void read_batch(struct batch *batch)
 {
 	struct data *data = batch->data;
-	struct heads heads = heads_of(data->disk);
 	size_t i;
 
 	sort_list(batch, by_order);
-	for (i = 0; i < batch->n; i++)
-		heads_add(&heads, batch->v[i].logical);
 	throttle_begin();
-	parallel(data->threads, batch->n, read_piece, batch, &heads);
-	heads_free(&heads);
+	if (batch->n)
+		parallel(data->threads, batch->n, read_piece, batch,
+			 disk_copies(data->disk, batch->v->logical));
 	sort_list(batch, by_number);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];

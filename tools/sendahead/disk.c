@@ -210,8 +210,6 @@ void disk_open(struct disk *disk, int fd)
 		if (chunk->type & BTRFS_BLOCK_GROUP_METADATA && !chunk->copies)
 			give_up("the profile of the metadata is not known");
 	open_devices(disk, &info);
-	if (disk->nr_heads > MAX_HEADS)
-		disk->nr_heads = 1;
 	disk->by_thread = is_by_thread(info.fsid);
 }
 
@@ -241,13 +239,6 @@ int disk_fd(const struct disk *disk, u64 order)
 	const struct device *device = device_of(disk, order);
 
 	return device ? device->fd : -1;
-}
-
-u32 disk_head(const struct disk *disk, u64 order)
-{
-	const struct device *device = device_of(disk, order);
-
-	return device ? device->head : 0;
 }
 
 /* Return: the mean of the microseconds that a disk has needed for a read since boot. */
@@ -293,20 +284,33 @@ int disk_is_several(int fd)
 	return !ioctl(fd, BTRFS_IOC_FS_INFO, &info) && info.num_devices > 1;
 }
 
-u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order)
-{
-	u32 i, copies = copy_place(disk, logical, 1, copy, order);
-	u64 other;
-
-	for (i = 0; i < copies && disk_fd(disk, *order) < 0; i++)
-		if (copy_place(disk, logical, 1, i, &other) && disk_fd(disk, other) >= 0)
-			*order = other;
-	return copies;
-}
-
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
 {
-	return disk_copy(disk, logical, 0, order) ? 0 : -1;
+	u32 copy, copies = copy_place(disk, logical, 1, 0, order);
+	u64 other;
+
+	for (copy = 1; copy < copies && disk_fd(disk, *order) < 0; copy++)
+		if (copy_place(disk, logical, 1, copy, &other) && disk_fd(disk, other) >= 0)
+			*order = other;
+	return copies ? 0 : -1;
+}
+
+u64 disk_in_turn(const struct disk *disk, u64 logical, u64 order)
+{
+	return disk->nr_heads > 1 ? chunks_row(&disk->chunks, logical) : order;
+}
+
+u32 disk_copies(const struct disk *disk, u64 logical)
+{
+	u64 first, last;
+	u32 copies = copy_place(disk, logical, 1, 0, &first);
+	const struct device *a, *b;
+
+	if (!disk->by_thread || !copies || !copy_place(disk, logical, 1, copies - 1, &last))
+		return 1;
+	a = device_of(disk, first);
+	b = device_of(disk, last);
+	return a && b && a->head != b->head ? copies : 1;
 }
 
 /* A cache of nodes: each window needs those of the extent tree and of other trees again. */
@@ -364,7 +368,7 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 		return node;
 	copies = copy_place(disk, want->bytenr, disk->nodesize, 0, &order);
 	for (i = 0; i < copies && !node; i++) {
-		/* begin with the copy that btrfs would read for this thread, see heads.c */
+		/* begin with the copy that btrfs would read for this thread */
 		copy_place(disk, want->bytenr, disk->nodesize, (first + i) % copies, &order);
 		if (!disk_read(disk, order, block, disk->nodesize))
 			node = node_parse(block, disk->nodesize, disk->fsid, disk->has_crc, want);

@@ -8,7 +8,6 @@
 #include "chunks.h"
 #include "node.h"
 
-#define MAX_HEADS 64
 #define MAX_COPIES 4
 
 struct device {
@@ -26,7 +25,7 @@ struct disk {
 	struct chunks chunks;
 	struct device *devices;	/* the readable ones */
 	size_t nr_devices;
-	u32 nr_heads;		/* number of disks that can read at the same time */
+	u32 nr_heads;		/* number of disks */
 	int by_thread;		/* the thread's number selects the copy that btrfs reads */
 	int has_heads;		/* one of the devices is rotational */
 };
@@ -70,19 +69,14 @@ int disk_has(const struct disk *disk, int fd);
  */
 int disk_place(const struct disk *disk, u64 logical, u64 *order);
 
-/**
- * disk_copy() - find the position of one copy of a block
- * @disk: the file system
- * @logical: logical address of the block
- * @copy: which copy, from 0; if its device is not readable, another one is taken
- * @order: set to the position, as of order_of()
- *
- * Return: number of copies, 0 if the address cannot be mapped
- */
-u32 disk_copy(const struct disk *disk, u64 logical, u32 copy, u64 *order);
+/* Return: a number to sort blocks by: @order, their position, but with several disks in turn. */
+u64 disk_in_turn(const struct disk *disk, u64 logical, u64 order);
 
-/* Return: number of the disk at the position @order, below nr_heads. */
-u32 disk_head(const struct disk *disk, u64 order);
+/*
+ * Return: number of copies of a block that are on different disks, if the number of a thread selects
+ * the one that btrfs reads; otherwise 1.
+ */
+u32 disk_copies(const struct disk *disk, u64 logical);
 
 /* Return: whether a file is on a btrfs of several devices. */
 int disk_is_several(int fd);

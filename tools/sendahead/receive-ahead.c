@@ -196,7 +196,7 @@ static void look_up_all(struct receive_ahead *ahead)
 		ahead->swept = 1;
 	} else {
 		parallel_unless_cached(THREADS, ahead->nr_paths, look_up, ahead,
-				       &ahead->looked_up, NULL);
+				       &ahead->looked_up, 1);
 	}
 	ahead->shared->stats.windows++;
 	for (i = 0; i < ahead->nr_paths; i++)

@@ -636,10 +636,10 @@ static void set_limits(struct send_ahead *ahead)
 
 	ahead->items.size = ahead->disk.nodesize * 4;
 	ahead->data.window = window;
-	ahead->sweep.threads = options->threads ? options->threads : THREADS;
-	ahead->data.threads = options->threads ? options->threads : THREADS;
+	stats->threads = options->threads ? options->threads : THREADS;
+	ahead->data.threads = min_u64((u64)stats->threads * ahead->disk.nr_heads, MAX_THREADS);
+	ahead->sweep.threads = ahead->data.threads;
 	stats->window_bytes = window;
-	stats->threads = ahead->sweep.threads;
 	stats->disks = ahead->disk.nr_heads;
 }
 

@@ -9,7 +9,6 @@
 #include "throttle.h"
 #include "tree-search.h"
 #include "sweep.h"
-#include "heads.h"
 #include "threads.h"
 
 struct wanted {
@@ -58,6 +57,7 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
 	/* one that the kernel is to find has no position */
 	if (sweep->noted && leaf->at.bytenr)
 		*append(sweep->noted) = wanted.order;
+	wanted.order = disk_in_turn(sweep->disk, wanted.bytenr, wanted.order);
 	*append(sweep) = wanted;
 }
 
@@ -65,16 +65,13 @@ void sweep_run(struct sweep *sweep)
 {
 	/* a new sample each time: these leaves may be of another tree */
 	struct sampling sampling = { 0 };
-	struct heads heads = heads_of(sweep->disk);
 	size_t n = sweep->n, i;
 	int reads;
 
 	sort_list(sweep, by_number);
-	for (i = 0; i < n; i++)
-		heads_add(&heads, sweep->v[i].bytenr);
 	sweep->n = 0;
-	reads = parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling, &heads);
-	heads_free(&heads);
+	reads = n && parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling,
+					    disk_copies(sweep->disk, sweep->v[n - 1].bytenr));
 	if (!reads && !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <sys/resource.h>
 
-#include "heads.h"
+#include "disk.h"
 #include "room.h"
 #include "shared.h"
 #include "threads.h"
@@ -20,13 +20,13 @@ struct job {
 	void (*each)(size_t i, void *arg);
 	void *arg;
 	size_t n;
-	atomic_size_t next;
 	const struct sampling *sampling;	/* or NULL: make all calls */
 	atomic_int reads;	/* a call has read from a disk */
-	struct heads *heads;	/* or NULL: in the order of the numbers */
-	pthread_mutex_t lock;	/* of the following, and of @heads */
-	pthread_cond_t change;
-	u32 waiting;
+	u32 copies;
+	pthread_mutex_t lock;	/* of the following */
+	struct range {
+		size_t first, last;	/* numbers not taken: first to last - 1 */
+	} range[MAX_COPIES];	/* for the threads of each copy */
 };
 
 /* Return: number of blocks that this thread has read from any disk. */
@@ -38,57 +38,47 @@ static long blocks_read(void)
 	return usage.ru_inblock;
 }
 
-/* What a call was: none, one without a read from a disk, or one with. */
-enum call { NONE_YET, CACHED, READ };
-
 /*
- * Set @i to the next number for this thread, and @head to the disk that reads it. @last: the call
- * before, on the old @head. Return: whether there is one.
+ * Set @i to the next number for this thread. Of mirrored blocks, btrfs reads copy number (thread id
+ * % number of copies), so the threads for each copy have a part of the list: each disk moves its
+ * head in one direction. When it is done, they take over the second half of the longest part, so a
+ * slow disk reads less. Return: whether there is one.
  */
-static int next(struct job *job, size_t *i, u32 *head, enum call last)
+static int next(struct job *job, size_t *i)
 {
-	int found = 0;
+	struct range *own = &job->range[gettid() % job->copies], *most = own, *other;
+	int found;
 
-	if (!job->heads) {
-		*i = atomic_fetch_add(&job->next, 1);
-		return *i < job->n && !shared_over();
-	}
 	pthread_mutex_lock(&job->lock);
-	if (last != NONE_YET)
-		heads_leave(job->heads, *head, last == READ);
-	while (!shared_over() && job->heads->left && !(found = heads_take(job->heads, i, head))) {
-		job->waiting++;
-		pthread_cond_wait(&job->change, &job->lock);
-		job->waiting--;
+	if (own->first == own->last) {
+		for (other = job->range; other < job->range + job->copies; other++)
+			if (other->last - other->first > most->last - most->first)
+				most = other;
+		own->last = most->last;
+		own->first = most->first + (most->last - most->first) / 2;
+		most->last = own->first;
 	}
-	if (job->waiting && (!found || !job->heads->left || heads_idle(job->heads)))
-		pthread_cond_broadcast(&job->change);
+	found = own->first < own->last;
+	*i = own->first;
+	own->first += found;
 	pthread_mutex_unlock(&job->lock);
-	return found;
+	return found && !shared_over();
 }
 
 static void *work(void *arg)
 {
 	struct job *job = arg;
 	const struct sampling *sampling = job->sampling;
-	long before = blocks_read(), now;
-	enum call last = NONE_YET;
+	long before = blocks_read();
 	size_t i;
-	u32 head;
 
-	while (next(job, &i, &head, last)) {
+	while (next(job, &i)) {
 		size_t at = sampling ? sampling->passed + i : 0;
 
-		last = CACHED;
 		if (!job->reads && at >= FIRST && at % SAMPLE)
 			continue;
 		job->each(i, job->arg);
-		now = blocks_read();
-		if (now != before) {
-			before = now;
-			last = READ;
-			job->reads = 1;
-		}
+		job->reads |= blocks_read() != before;
 		/* the remaining calls are left to all threads */
 		if (sampling && sampling->alone && job->reads)
 			break;
@@ -96,17 +86,16 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void run(u32 threads, struct job *job, struct heads *heads)
+static void run(u32 threads, struct job *job)
 {
 	pthread_t thread[MAX_THREADS];
 	u32 i, started = 0;
 
-	if (heads && heads_begin(heads, threads) > 1) {
-		job->heads = heads;
-		threads *= heads->disk->nr_heads;
+	for (i = 0; i < job->copies; i++) {
+		job->range[i].first = job->n * i / job->copies;
+		job->range[i].last = job->n * (i + 1) / job->copies;
 	}
 	pthread_mutex_init(&job->lock, NULL);
-	pthread_cond_init(&job->change, NULL);
 	threads = room_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
 	for (i = 1; i < threads; i++)
 		if (!pthread_create(&thread[started], NULL, work, job))
@@ -116,27 +105,28 @@ static void run(u32 threads, struct job *job, struct heads *heads)
 		pthread_join(thread[i], NULL);
 }
 
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	      struct heads *heads)
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg, u32 copies)
 {
-	struct job job = { .each = each, .arg = arg, .n = n };
+	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
 
-	run(threads, &job, heads);
+	run(threads, &job);
 }
 
 int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-			   struct sampling *sampling, struct heads *heads)
+			   struct sampling *sampling, u32 copies)
 {
-	struct job some = { .each = each, .arg = arg, .n = n, .sampling = sampling };
-	struct job all = { .each = each, .arg = arg, .n = n };
+	struct job some = {
+		.each = each, .arg = arg, .n = n, .copies = copies, .sampling = sampling,
+	};
+	struct job all = { .each = each, .arg = arg, .n = n, .copies = copies };
 
 	/* without this file, the kernel does not count what a thread reads */
 	if (access("/proc/self/io", F_OK))
 		some.reads = 1;
 	else if (!sampling->reads)
-		run(sampling->alone ? 1 : threads, &some, heads);
+		run(sampling->alone ? 1 : threads, &some);
 	if (some.reads || sampling->reads)
-		run(threads, &all, heads);
+		run(threads, &all);
 	sampling->reads = some.reads || all.reads;
 	sampling->passed = sampling->reads ? 0 : sampling->passed + n;
 	return sampling->reads;

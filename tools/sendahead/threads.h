@@ -7,20 +7,17 @@
 
 #include "util.h"
 
-struct heads;
-
 /**
  * parallel() - call a function with each number from 0 to @n - 1, about in this order
  * @threads: limit of threads, at least 1
  * @n: number of calls
  * @each: the function
  * @arg: its second argument
- * @heads: tells which disk each call reads; @threads is for each disk then. Or NULL
+ * @copies: of the blocks that are read, as of disk_copies()
  *
  * Returns when all calls are done. Once the send is over, no further calls are made.
  */
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	      struct heads *heads);
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg, u32 copies);
 
 /* Kept from one parallel_unless_cached() to the next. */
 struct sampling {
@@ -38,6 +35,6 @@ struct sampling {
  * Return: 0 if no call has read from a disk: all seems to be in memory
  */
 int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-			   struct sampling *sampling, struct heads *heads);
+			   struct sampling *sampling, u32 copies);
 
 #endif

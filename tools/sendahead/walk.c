@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "heads.h"
 #include "throttle.h"
 #include "threads.h"
 #include "walk.h"
@@ -122,7 +121,6 @@ static void read_one(size_t i, void *arg)
 static void read_ahead(struct walk *walk, struct level *level, const struct walk *other)
 {
 	struct reading reading = { .disk = walk->disk };
-	struct heads heads = heads_of(walk->disk);
 	u32 i, n = 0;
 
 	clear_ahead(level);
@@ -133,16 +131,17 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 
 		sorted->want = &level->node->child[level->slot + i];
 		sorted->node = &level->ahead[i];
-		if ((!i || !other_has(other, sorted->want)) &&
-		    !disk_place(walk->disk, sorted->want->bytenr, &sorted->order))
-			n++;
+		if ((i && other_has(other, sorted->want)) ||
+		    disk_place(walk->disk, sorted->want->bytenr, &sorted->order))
+			continue;
+		sorted->order = disk_in_turn(walk->disk, sorted->want->bytenr, sorted->order);
+		n++;
 	}
 	walk->nodes += n;
 	qsort(reading.v, n, sizeof(*reading.v), by_number);
-	for (i = 0; i < n; i++)
-		heads_add(&heads, reading.v[i].want->bytenr);
-	parallel(walk->threads, n, read_one, &reading, &heads);
-	heads_free(&heads);
+	if (n)
+		parallel(walk->threads, n, read_one, &reading,
+			 disk_copies(walk->disk, reading.v->want->bytenr));
 }
 
 /* Go from the current pointer to the first pointer in its node. Return: 0, or -1. */

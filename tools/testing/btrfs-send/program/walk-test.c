@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../sendahead/heads.h"
 #include "../../../sendahead/throttle.h"
 #include "../../../sendahead/threads.h"
 #include "../../../sendahead/walk.h"
@@ -30,6 +29,7 @@ struct tree {
 };
 
 static struct tree sent, parent;
+static const struct disk disk;
 static u64 rng;
 static int together;			/* nodes are read, several at once */
 static u64 last;			/* of them */
@@ -151,9 +151,9 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 	return node ? node : read_of(&parent, want);
 }
 
-int disk_place(const struct disk *disk, u64 logical, u64 *order)
+int disk_place(const struct disk *of, u64 logical, u64 *order)
 {
-	(void)disk;
+	(void)of;
 	*order = logical;
 	return 0;
 }
@@ -167,29 +167,26 @@ void throttle_leave(void)
 {
 }
 
-struct heads heads_of(const struct disk *disk)
+u64 disk_in_turn(const struct disk *of, u64 logical, u64 order)
 {
-	return (struct heads) { .disk = disk };
-}
-
-void heads_add(struct heads *heads, u64 logical)
-{
-	(void)heads;
+	(void)of;
 	(void)logical;
+	return order;
 }
 
-void heads_free(struct heads *heads)
+u32 disk_copies(const struct disk *of, u64 logical)
 {
-	(void)heads;
+	(void)of;
+	(void)logical;
+	return 1;
 }
 
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	      struct heads *heads)
+void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg, u32 copies)
 {
 	size_t i;
 
 	(void)threads;
-	(void)heads;
+	(void)copies;
 	together = 1;
 	last = 0;
 	groups++;
@@ -237,8 +234,8 @@ static void compare(void)
 	u32 n, i, j, read = 0;
 
 	alone = groups = 0;
-	walk_init(&tree, NULL, &sent.root, 4);
-	walk_init(&other, NULL, &parent.root, 4);
+	walk_init(&tree, &disk, &sent.root, 4);
+	walk_init(&other, &disk, &parent.root, 4);
 	for (n = 0; n < NODES; n++) {
 		const struct branch *a = &sent.branch[n], *b = &parent.branch[n];
 
@@ -282,7 +279,7 @@ static void seek(void)
 	struct walk walk;
 	struct leaf leaf;
 
-	walk_init(&walk, NULL, &sent.root, 4);
+	walk_init(&walk, &disk, &sent.root, 4);
 	for (; key.objectid < 256 + NODES * 1000; key.objectid += below(3000)) {
 		if (walk_seek(&walk, &key, &leaf) != 1 || key_cmp(&leaf.at.key, &key) > 0 ||
 		    key_cmp(&leaf.end, &key) <= 0)
@@ -306,7 +303,7 @@ static void crafted(int reaches)
 		branch[1].at = (struct pointer) {
 			branch[1].at.key, branch->at.bytenr, branch->at.generation, 1
 		};
-	walk_init(&walk, NULL, &sent.root, 4);
+	walk_init(&walk, &disk, &sent.root, 4);
 	do
 		ret = walk_next_leaf(&walk, NULL, &leaf);
 	while (ret > 0);
