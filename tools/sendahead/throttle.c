@@ -30,7 +30,7 @@
 #define LEAST 4				/* and the fewest of any */
 #define LOOK_ALONE (1500 * MS)		/* between two looks while no others are seen */
 #define HOLD (1000 * MS)		/* others count as present so long after seen */
-#define FIRST (30 * MS)			/* the same after the first look */
+#define FIRST (100 * MS)			/* the same after the first look */
 #define AHEAD 256			/* sectors that the send may have under way */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
