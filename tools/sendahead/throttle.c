@@ -30,7 +30,7 @@
 #define LEAST 4				/* and the fewest of any */
 #define LOOK_ALONE (1500 * MS)		/* between two looks while no others are seen */
 #define HOLD (1000 * MS)		/* others count as present so long after seen */
-#define FIRST (100 * MS)			/* the same after the first look */
+#define FIRST (80 * MS)			/* the same after the first look */
 #define AHEAD 256			/* sectors that the send may have under way */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -142,14 +142,15 @@ void throttle_init(const struct disk *of, struct shared *with, int for_receive)
 
 /*
  * No request of ours is under way. Wait until the disks have completed as many requests as are under
- * way now, of others or of the send; if others were seen, until at most one is left, which may be the
- * send's. Set @least and @most to bounds of the sectors of others: what the send has under way, about
- * a block for each request, was subtracted, but the disks count it only when it is complete.
+ * way now, of others or of the send, and, but for the first time, until at most one is left, which
+ * may be the send's. Set @least and @most to bounds of the sectors of others: what the send has under
+ * way, about a block for each request, was subtracted, but the disks count it only when it is
+ * complete.
  */
 static void give_way(int64_t *least, int64_t *most)
 {
 	struct done before = count(), done = before;
-	u64 end = now_ns() + 2 * BATCH;
+	u64 end = now_ns() + (begins ? BATCH / 2 : 2 * BATCH);
 	int64_t now;
 
 	*least = INT64_MIN;
@@ -160,7 +161,7 @@ static void give_way(int64_t *least, int64_t *most)
 		now += done.under_way * disk->nodesize / 512;
 		*most = now < *most ? now : *most;
 		if ((done.requests >= before.requests + before.under_way &&
-		     (done.under_way < 2 || begins || !looked)) ||
+		     (done.under_way < 2 || !looked)) ||
 		    !done.under_way || now_ns() > end || shared_over())
 			return;
 		usleep(500);
