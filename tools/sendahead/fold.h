@@ -6,15 +6,10 @@
 #ifndef SENDAHEAD_FOLD_H
 #define SENDAHEAD_FOLD_H
 
-#include <limits.h>
-
-#include "util.h"
+#include "stream.h"
 
 /* Fewer bytes than these are held back until more of the stream is there. */
 #define FOLD_HELD 20480
-
-/* So many bytes are kept of a command that begins a subvolume; it is shorter. */
-#define FIRST_MOST 512
 
 struct fold {
 	int unchanged;		/* set by the caller: fold nothing */

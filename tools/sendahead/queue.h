@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "util.h"
+#include "stream.h"
 
 #define QUEUE_CHUNK (1 << 18)		/* bytes */
 #define QUEUE_CHUNKS 4096
@@ -42,7 +42,7 @@ struct queue {
 	atomic_uint lost;		/* the commands cannot be followed any more */
 	/* the last subvolume that has begun */
 	atomic_uint begun;		/* its number in the stream, from 1 */
-	u8 command[512];		/* that began it */
+	u8 command[FIRST_MOST];		/* that began it */
 };
 
 /* Make a queue for about so many bytes, with memory only for those added. Return: it, or NULL. */

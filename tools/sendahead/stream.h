@@ -32,6 +32,9 @@ enum {
 /* More of a command is not parsed: two paths and some numbers. */
 #define COMMAND_MOST (2 * PATH_MAX + 256)
 
+/* So many bytes are kept of a command that begins a subvolume; it is shorter. */
+#define FIRST_MOST 512
+
 struct text {
 	const u8 *p;
 	u32 n;
