@@ -8,6 +8,9 @@
  * good part of its leaves, all leaves are read instead, in disk order. The same is done while the
  * stream pauses, as the disk is idle then. Where a sample of look-ups finds everything in memory,
  * the others are left out.
+ *
+ * Where a write begins or ends within a block of a file that the parent has, btrfs reads this block
+ * first. It is read ahead as well, from the file in the new subvolume.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +28,8 @@
 #include "threads.h"
 
 #define THREADS 32			/* so many requests let the disk choose a good order */
-#define WINDOW 4096			/* paths looked up at once */
+#define WINDOW 4096			/* paths looked up, or blocks read, at once */
+#define BLOCK 4096
 #define FEW 64				/* with fewer paths the leaves are not counted */
 #define DENSE 16			/* all leaves are read if one of 16 or more is touched */
 #define SHARE 4				/* leaves may use 1/4 of the free memory */
@@ -35,11 +39,23 @@
 #define LEFT 100			/* then btrfs counts as stopped */
 #define SHORT 512			/* a command that begins a subvolume is shorter */
 
+/* A block of a file that a command will change in part. */
+struct block {
+	char *path;			/* in the subvolume; freed and NULL when the block was read */
+	u64 offset;
+};
+
+struct blocks {
+	struct block *v;
+	size_t n, room;
+};
+
 struct receive_ahead {
 	const struct queue *queue;
 	struct shared *shared;
 	int fd;				/* of the directory */
 	u64 at;				/* offset in the stream: the next command */
+	u32 version;			/* of the stream */
 	u8 copy[65536];			/* a copy of part of the stream */
 	u64 copied_at;
 	size_t copied;
@@ -61,6 +77,9 @@ struct receive_ahead {
 	char *paths[WINDOW + 1];	/* to be looked up; a command has up to two */
 	size_t nr_paths;
 	struct sampling looked_up;
+	struct blocks blocks;		/* to be read */
+	int top;			/* the new subvolume, opened while blocks are read */
+	struct sampling blocks_read;
 	struct sweep sweep;		/* leaves to be read */
 };
 
@@ -178,6 +197,53 @@ static void look_up(size_t i, void *arg)
 	ahead->shared->stats.paths++;
 }
 
+static void read_block(size_t i, void *arg)
+{
+	struct receive_ahead *ahead = arg;
+	struct block *block = &ahead->blocks.v[i];
+	int in_parent, fd = -1;
+	u8 byte;
+
+	if (!block->path)
+		return;
+	throttle_enter(1);
+	in_parent = look_up_beneath(ahead->parent, block->path);
+	if (in_parent >= 0)
+		fd = open_beneath(ahead->top, block->path);
+	if (fd >= 0) {
+		posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+		if (pread(fd, &byte, 1, block->offset) == 1)
+			ahead->shared->stats.data_bytes += BLOCK;
+	}
+	throttle_leave();
+	close(in_parent);
+	close(fd);
+	free(block->path);
+	block->path = NULL;
+}
+
+/* Read the blocks noted, once btrfs has made the subvolume, or drop them if it has ended. */
+static void read_blocks(struct receive_ahead *ahead, int ended)
+{
+	char name[PATH_MAX];
+	size_t i;
+
+	if (!ahead->blocks.n)
+		return;
+	memcpy(name, ahead->file, ahead->name);
+	name[ahead->name] = 0;
+	ahead->top = look_up_beneath(ahead->fd, name);
+	if (ahead->top >= 0)
+		parallel_unless_cached(THREADS, ahead->blocks.n, read_block, ahead,
+				       &ahead->blocks_read, 1);
+	else if (!ended && ahead->blocks.n < WINDOW)
+		return;
+	close(ahead->top);
+	for (i = 0; i < ahead->blocks.n; i++)
+		free(ahead->blocks.v[i].path);
+	ahead->blocks.n = 0;
+}
+
 /* Look up all paths of the window, or read all leaves if these are many. */
 static void look_up_all(struct receive_ahead *ahead)
 {
@@ -265,7 +331,7 @@ static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const struc
 	ahead->parent = -1;
 	ahead->begun = begun;
 	ahead->leaves = ahead->touched = ahead->sweep.n = 0;
-	ahead->looked_up = (struct sampling) { .alone = 1 };
+	ahead->looked_up = ahead->blocks_read = (struct sampling) { .alone = 1 };
 	ahead->spaces = ahead->meanwhile = ahead->swept = 0;
 	ahead->last[0] = 0;
 	if (!first)
@@ -335,21 +401,46 @@ static void take_written(struct receive_ahead *ahead, const struct command *comm
 	writeback_add(ahead->file, ahead->at, command->size);
 }
 
+/* Note the blocks that a write changes only in part. */
+static void take_blocks(struct receive_ahead *ahead, const struct command *command)
+{
+	const struct text *path = &command->attribute[A_PATH];
+	const struct text *offset = &command->attribute[A_FILE_OFFSET];
+	u64 ends[2];
+	int i;
+
+	if (!is_path(path) || !ahead->name || offset->n != 8)
+		return;
+	ends[0] = get_u64(offset->p);
+	ends[1] = ends[0] + command->attribute[A_DATA].n;
+	for (i = 0; i < 2; i++) {
+		char *copy;
+
+		if (!(ends[i] % BLOCK) || (i && ends[0] % BLOCK && ends[0] / BLOCK == ends[1] / BLOCK))
+			continue;
+		copy = strndup((const char *)path->p, path->n);
+		if (!copy)
+			give_up("no memory for paths");
+		*append(&ahead->blocks) = (struct block) { copy, ends[i] - ends[i] % BLOCK };
+	}
+}
+
 /* Handle the next command of the stream. Return: 0 if it is not there yet. */
 static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
 	struct command command;
 	const u8 *p;
-	size_t n = peek(ahead, &p, follows || ahead->writes ? COMMAND_MOST : SHORT);
+	size_t n = peek(ahead, &p, ahead->parent >= 0 || ahead->writes ? COMMAND_MOST : SHORT);
 
-	if (n >= STREAM_HEAD && !memcmp(p, "btrfs-stream", 13)) {
+	if (n >= STREAM_HEAD && stream_version(p)) {
+		ahead->version = stream_version(p);
 		ahead->at += STREAM_HEAD;
 		return 1;
 	}
 	if (n < COMMAND_HEAD)
 		return 0;
-	command_parse(&command, p, n, 1);
+	command_parse(&command, p, n, ahead->version);
 	switch (command.number) {
 	case C_SUBVOL:
 	case C_SNAPSHOT:
@@ -361,12 +452,15 @@ static int next(struct receive_ahead *ahead)
 	case C_END:
 		writeback_end(ahead->at);
 		look_up_all(ahead);
+		read_blocks(ahead, 1);
 		subvolume_begins(ahead, ahead->begun, NULL);
 		break;
 	case C_WRITE:
 	case C_ENCODED_WRITE:
 		if (ahead->writes)
 			take_written(ahead, &command);
+		if (ahead->parent >= 0 && command.number == C_WRITE)
+			take_blocks(ahead, &command);
 		break;
 	}
 	if (follows && command.number > C_SNAPSHOT && command.number < C_UPDATE_EXTENT) {
@@ -382,7 +476,7 @@ static int next(struct receive_ahead *ahead)
 
 void receive_ahead(const struct options *options, const struct queue *queue, struct shared *shared)
 {
-	static struct receive_ahead ahead = { .parent = -1 };
+	static struct receive_ahead ahead = { .parent = -1, .version = 1 };
 	u32 pauses = 0, left = 0;
 	u64 end = 0, begin = 0;
 
@@ -410,6 +504,8 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		pauses = there || end != before ? 0 : pauses + 1;
 		if (!there || ahead.nr_paths >= WINDOW)
 			look_up_all(&ahead);
+		if (!there || ahead.blocks.n >= WINDOW)
+			read_blocks(&ahead, 0);
 		/* reading that was begun goes on without a pause */
 		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))
 			continue;

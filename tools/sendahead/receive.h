@@ -41,6 +41,9 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
  */
 int look_up_beneath(int directory, const char *path);
 
+/* Open a regular file to read it; arguments as of look_up_beneath(). Return: a descriptor, or -1. */
+int open_beneath(int directory, const char *path);
+
 /* Note that the command at offset @at of the stream writes @bytes to a file. */
 void writeback_add(const char *path, u64 at, u64 bytes);
 

@@ -49,7 +49,7 @@ void report(const struct options *options, struct shared *shared, int receives)
 		{ "leaves_failed", BOTH, stats->leaves_failed },
 		{ "others_seen", BOTH, stats->others },
 		{ "extents", SEND, stats->extents },
-		{ "data_bytes", SEND, stats->data_bytes },
+		{ "data_bytes", BOTH, stats->data_bytes },
 		{ "data_passed_bytes", SEND, stats->data_passed_bytes },
 		{ "data_dropped_bytes", SEND, stats->dropped_bytes },
 		{ "files_failed", SEND, stats->files_failed },

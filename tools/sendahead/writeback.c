@@ -77,8 +77,7 @@ int look_up_beneath(int directory, const char *path)
 	return syscall(__NR_openat2, directory, path, &how, sizeof(how));
 }
 
-/* Open a regular file, and nothing else. Return: a descriptor, or -1. */
-static int open_regular(int directory, const char *path)
+int open_beneath(int directory, const char *path)
 {
 	int found = look_up_beneath(directory, path), fd = -1;
 	char name[32];
@@ -97,7 +96,7 @@ static void *begin_all(void *arg)
 	size_t i;
 
 	for (i = 0; i < some->n; i++) {
-		int fd = shared_over() ? -1 : open_regular(some->fd, some->v[i].path);
+		int fd = shared_over() ? -1 : open_beneath(some->fd, some->v[i].path);
 
 		if (fd >= 0)
 			sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
