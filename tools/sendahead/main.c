@@ -376,11 +376,23 @@ static void become_btrfs(char *name, int argc, char **argv)
 	child_become(command);
 }
 
+/* No file that is opened here shall become standard input, output or error, if one is closed. */
+static void fill_standard(void)
+{
+	int fd;
+
+	/* with O_PATH it is neither read nor written, and btrfs does not get it */
+	while ((fd = open("/", O_PATH | O_CLOEXEC)) >= 0 && fd <= STDERR_FILENO)
+		;
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	char *command = argc ? basename(argv[0]) : "";
 	int as_btrfs = !strcmp(command, "btrfs");
 
+	fill_standard();
 	if (!strcmp(command, "btrfs-send") || !strcmp(command, "btrfs-receive")) {
 		command += strlen("btrfs-");
 	} else if (!strncmp(command, "btrfs-", strlen("btrfs-"))) {
