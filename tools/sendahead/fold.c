@@ -278,7 +278,8 @@ static void learn(struct fold *fold, const u8 *p, size_t n)
 		memcpy(fold->first, p, min_u64(n, sizeof(fold->first)));
 		return;
 	}
-	if (!whole || !path->n || command.number == C_RMDIR ||
+	/* send begins with the owner and mode of the top directory, whose path is empty */
+	if (!whole || (!path->n && command.number != C_CHMOD) || command.number == C_RMDIR ||
 	    (command.number == C_RENAME && command.known != (BIT(A_PATH) | BIT(A_PATH_TO))) ||
 	    (command.number == C_CHMOD && command.attribute[A_MODE].n != 8))
 		forget(fold);
