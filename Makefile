@@ -31,7 +31,7 @@ help:
 	@echo 'make check    style, in seconds: shellcheck, checkpatch, licences, names'
 	@echo 'make quick    the model, liveness and streams of the newest kernel, in two'
 	@echo '              minutes where the kernels are built'
-	@echo 'make test     style and tests on the newest kernel in User Mode Linux, but for long ones;'
+	@echo 'make test     tests on the newest kernel in User Mode Linux, but for long ones;'
 	@echo '              KERNELS="6.12 5.10" on those, KERNELS=all all of them on each,'
 	@echo '              TESTS="vm bench/002" only these. What a slow machine has no time'
 	@echo '              for within MINUTES=$(MINUTES) is left out, and said to be'
