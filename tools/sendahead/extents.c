@@ -12,20 +12,12 @@
 #define EXTENT_MAX (256ULL << 20)
 #define INLINE_HEAD offsetof(struct btrfs_file_extent_item, disk_bytenr)
 
-static u64 sum_of(const u8 *p, size_t n)
-{
-	u64 sum = 14695981039346656037ULL;
-
-	while (n--)
-		sum = (sum ^ *p++) * 1099511628211ULL;
-	return sum;
-}
-
 static void take_inode(struct extents *extents, const struct item *item)
 {
 	if (item->len < sizeof(struct btrfs_inode_item))
 		return;
 	extents->ino = item->key.objectid;
+	extents->generation = get_u64(item->data + offsetof(struct btrfs_inode_item, generation));
 	extents->size = get_u64(item->data + offsetof(struct btrfs_inode_item, size));
 	extents->regular = S_ISREG(get_u32(item->data + offsetof(struct btrfs_inode_item, mode)));
 }
@@ -45,6 +37,8 @@ void extents_take(struct extents *extents, const struct item *item)
 	memset(&file, 0, sizeof(file));
 	memcpy(&file, item->data, item->len < sizeof(file) ? item->len : sizeof(file));
 	extent.generation = le64toh(file.generation);
+	extent.since = known && extents->generation > extent.generation ? extents->generation :
+		extent.generation;
 	extent.compressed = file.compression != 0;
 	if (file.type == BTRFS_FILE_EXTENT_INLINE) {
 		extent.bytes = le64toh(file.ram_bytes);
@@ -52,7 +46,6 @@ void extents_take(struct extents *extents, const struct item *item)
 		extent.bytes = le64toh(file.num_bytes);
 		extent.disk = extent.disk_extent = le64toh(file.disk_bytenr);
 		extent.disk_bytes = extent.compressed ? le64toh(file.disk_num_bytes) : extent.bytes;
-		extent.start = offset - le64toh(file.offset);
 		extent.disk += extent.compressed ? 0 : le64toh(file.offset);
 	}
 	/* not for holes and preallocated extents, nor with impossible sizes */
@@ -64,8 +57,6 @@ void extents_take(struct extents *extents, const struct item *item)
 	if (known)
 		extent.length = extents->size > offset ?
 			min_u64(extent.bytes, extents->size - offset) : 0;
-	/* for inline data this includes the generation, so rewritten data differ */
-	extent.sum = sum_of(item->data, min_u64(item->len, sizeof(file))) ^ item->len;
 	*append(extents) = extent;
 }
 
@@ -118,34 +109,4 @@ void extents_free(struct extents *extents)
 {
 	free(extents->v);
 	memset(extents, 0, sizeof(*extents));
-}
-
-int extents_changed(const struct extent *extent, const struct extents *parent, size_t *at)
-{
-	u64 ino = extent->key.objectid, offset = extent->key.offset;
-	u64 covered = offset, end = offset + extent->bytes;
-	const struct extent *old;
-	size_t i;
-
-	for (; *at < parent->n; (*at)++) {
-		old = &parent->v[*at];
-		if (old->key.objectid > ino ||
-		    (old->key.objectid == ino && old->key.offset + old->bytes > offset))
-			break;
-	}
-	/* as the kernel does: nothing is sent if the parent refers to the same data */
-	for (i = *at; i < parent->n; i++) {
-		old = &parent->v[i];
-		if (old->key.objectid != ino || old->key.offset > covered)
-			break;
-		if (old->key.offset == offset && old->sum == extent->sum)
-			return 0;
-		if (!extent->disk || !old->disk || old->start != extent->start ||
-		    old->disk - old->key.offset != extent->disk - offset)
-			break;
-		covered = old->key.offset + old->bytes;
-		if (covered >= end)
-			return 0;
-	}
-	return 1;
 }

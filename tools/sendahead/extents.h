@@ -15,9 +15,8 @@ struct extent {
 	u64 disk;		/* logical address of its data, 0: inline */
 	u64 disk_bytes;		/* length there */
 	u64 disk_extent;	/* address of the whole extent; the file may use a part of it */
-	u64 start;		/* file offset at which the whole extent would begin */
 	u64 generation;
-	u64 sum;		/* hash of the item */
+	u64 since;		/* generation since which it is in this file, if not cloned there */
 	u64 refs;		/* backrefs that the send follows */
 	u64 position;		/* bytes of file data before it in the stream */
 	u8 compressed;
@@ -28,7 +27,7 @@ struct extents {
 	struct extent *v;
 	size_t n, room;
 	/* the last inode item */
-	u64 ino, size;
+	u64 ino, generation, size;
 	int regular;
 };
 
@@ -66,15 +65,5 @@ int ref_cmp(const void *a, const void *b);
 void extents_refs(const struct item *item, int all, struct refs *refs);
 
 void extents_free(struct extents *extents);
-
-/**
- * extents_changed() - whether an extent's data differ from those of the parent
- * @extent: an extent of the tree that is sent
- * @parent: the extents of the parent
- * @at: index in @parent to begin at, updated: for calls in ascending order
- *
- * Return: 1 if they differ, so that the data are in the stream
- */
-int extents_changed(const struct extent *extent, const struct extents *parent, size_t *at);
 
 #endif

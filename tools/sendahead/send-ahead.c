@@ -47,14 +47,12 @@ struct send_ahead {
 	int has_parent;
 	struct walk tree, parent_tree;
 	struct leaves leaves;		/* the window, in the order of keys */
-	struct leaves pending;		/* leaves of the parent not parsed to their end */
 	struct sweep sweep;		/* leaves to be read */
 	struct keys keys;		/* items that the send looks up */
 	struct keys names;		/* directory items that it looks up */
 	struct keys blocks;		/* extent items of the blocks on the way to backrefs */
 	struct refs refs;
-	struct extents extents, parent_extents;
-	struct extents queue;		/* extents of the window, sent and not inline */
+	struct extents extents;		/* of the window; once queued: sent and not inline */
 	u64 position;			/* bytes of file data in the stream so far */
 	struct data data;
 	/* tables of recently seen numbers, for is_new() */
@@ -253,20 +251,6 @@ static void take_names(struct send_ahead *ahead, const struct item *item)
 	}
 }
 
-static void take_items(struct send_ahead *ahead, const struct search *search,
-		       struct extents *extents)
-{
-	struct item item;
-
-	if (search_run(ahead->disk.fd, search, &ahead->items))
-		return;
-	while (items_next(&ahead->items, &item)) {
-		extents_take(extents, &item);
-		if (ahead->has_parent && extents == &ahead->extents)
-			take_names(ahead, &item);
-	}
-}
-
 /* Read the names and directories that an incremental send looks up: each round one level up. */
 static void look_up(struct send_ahead *ahead)
 {
@@ -307,8 +291,10 @@ static void look_up(struct send_ahead *ahead)
  */
 static void parse(struct send_ahead *ahead)
 {
+	struct item item;
 	size_t i;
 
+	ahead->extents.n = 0;
 	for (i = 0; i < ahead->leaves.n && !shared_over(); i++) {
 		const struct leaf *leaf = &ahead->leaves.v[i];
 		struct search search = {
@@ -319,46 +305,20 @@ static void parse(struct send_ahead *ahead)
 			.nr = UINT32_MAX,
 		};
 
-		if (leaf->parent)
-			*append(&ahead->pending) = *leaf;
-		else
-			take_items(ahead, &search, &ahead->extents);
+		if (leaf->parent || search_run(ahead->disk.fd, &search, &ahead->items))
+			continue;
+		while (items_next(&ahead->items, &item)) {
+			extents_take(&ahead->extents, &item);
+			if (ahead->has_parent)
+				take_names(ahead, &item);
+		}
 	}
 }
 
-/*
- * Take the extents of the parent that belong to the first @n extents, from its pending leaves. Each
- * search ends at the last of these extents that may be in the leaf, as the leaf behind it may be a
- * shared one.
- */
-static void parse_parent(struct send_ahead *ahead, size_t n, const struct key *end)
+/* Return: the generation of the parent, 0 if there is none. */
+static u64 parent_generation(const struct send_ahead *ahead)
 {
-	const struct extent *v = ahead->extents.v;
-	size_t i, a = 0, b, done = 0;
-
-	ahead->parent_extents.n = 0;
-	for (i = 0; i < ahead->pending.n; i++) {
-		const struct leaf *leaf = &ahead->pending.v[i];
-		struct search search = {
-			.tree = ahead->parent.id,
-			.min_transid = leaf->at.generation,
-			.nr = UINT32_MAX,
-		};
-
-		if (key_cmp(&leaf->end, end) <= 0)
-			done = i + 1;
-		while (a < n && key_cmp(&v[a].key, &leaf->at.key) < 0)
-			a++;
-		for (b = a; b < n && key_cmp(&v[b].key, &leaf->end) < 0; b++)
-			search.max = v[b].key;
-		if (a == b)
-			continue;
-		search.min = (struct key) { v[a].key.objectid, BTRFS_EXTENT_DATA_KEY, 0 };
-		if (key_cmp(&search.min, &leaf->at.key) < 0)
-			search.min = leaf->at.key;
-		take_items(ahead, &search, &ahead->parent_extents);
-	}
-	drop_first(&ahead->pending, done);
+	return ahead->has_parent ? ahead->parent.node.generation : 0;
 }
 
 /* Will the send read this extent's data from the disk? */
@@ -370,34 +330,30 @@ static int is_read(struct send_ahead *ahead, const struct extent *extent)
 		!(extent->compressed && options->compressed_data) &&
 		is_new(ahead->seen, extent->disk) &&
 		/* an extent as old as the parent is cloned from the parent */
-		!(ahead->has_parent && extent->generation <= ahead->parent.node.generation);
+		extent->generation > parent_generation(ahead);
 }
 
-/* Queue the extents in front of all leaves to come: for these the parent's are known. */
-static void settle(struct send_ahead *ahead)
+/*
+ * Keep the extents that the send handles: those newer than the parent, or in files that are. What was
+ * cloned from old files into older ones is not counted.
+ */
+static void queue_extents(struct send_ahead *ahead)
 {
-	struct key end = walk_key(&ahead->tree), other = walk_key(&ahead->parent_tree);
-	size_t i, n = 0, at = 0;
+	size_t i, n = 0;
 
-	if (key_cmp(&other, &end) < 0)
-		end = other;
-	while (n < ahead->extents.n && key_cmp(&ahead->extents.v[n].key, &end) < 0)
-		n++;
-	parse_parent(ahead, n, &end);
-	ahead->queue.n = 0;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < ahead->extents.n; i++) {
 		struct extent *extent = &ahead->extents.v[i];
 
-		if (!extents_changed(extent, &ahead->parent_extents, &at))
+		if (extent->since <= parent_generation(ahead))
 			continue;
 		extent->position = ahead->position;
 		ahead->position += extent->length;
 		if (!extent->length || !extent->disk)
 			continue;
 		extent->read = is_read(ahead, extent);
-		*append(&ahead->queue) = *extent;
+		ahead->extents.v[n++] = *extent;
 	}
-	drop_first(&ahead->extents, n);
+	ahead->extents.n = n;
 }
 
 /* Add the leaves with the checksums of the data that are read. */
@@ -406,7 +362,7 @@ static void want_csums(struct send_ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	for (i = from; i < to; i++) {
-		const struct extent *extent = &ahead->queue.v[i];
+		const struct extent *extent = &ahead->extents.v[i];
 		u64 at;
 
 		for (at = 0; extent->read && at < extent->disk_bytes; at += CSUMS_STEP)
@@ -424,7 +380,7 @@ static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 
 	ahead->refs.n = 0;
 	for (i = from; i < to && ahead->refs.n < REFS_NOTED && !shared_over(); i++) {
-		struct extent *extent = &ahead->queue.v[i];
+		struct extent *extent = &ahead->extents.v[i];
 		struct key key = { extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
 		size_t before = ahead->refs.n;
 		struct item item;
@@ -518,7 +474,7 @@ static void want_key(struct send_ahead *ahead, const struct extent *extent,
  */
 static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t to)
 {
-	const struct extent *v = ahead->queue.v;
+	const struct extent *v = ahead->extents.v;
 	struct key begin = { v[from].key.objectid, 0, 0 };
 	struct key end = { v[to - 1].key.objectid, UINT8_MAX, NONE };
 	struct subvolume subvolumes[SUBVOLUMES];
@@ -568,7 +524,7 @@ static void sweep_extents(struct send_ahead *ahead, size_t from, size_t to)
 	size_t i;
 
 	for (i = from; i < to; i++)
-		add_key(&ahead->keys, ahead->queue.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
+		add_key(&ahead->keys, ahead->extents.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
 	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->keys, 0);
 	sweep_run(&ahead->sweep);
 	want_csums(ahead, from, to);
@@ -612,8 +568,8 @@ static size_t next_size(const struct send_ahead *ahead, u64 size, u64 data)
 /* Read the data of the queue, and what is looked up for it, one part ahead of the send. */
 static void read_extents(struct send_ahead *ahead)
 {
-	const struct extent *v = ahead->queue.v, *last = v;
-	size_t i, end, n = ahead->queue.n;
+	const struct extent *v = ahead->extents.v, *last = v;
+	size_t i, end, n = ahead->extents.n;
 
 	for (i = 0; i < n; i = end) {
 		u64 bytes = 0;
@@ -674,8 +630,8 @@ static void read_tree(struct send_ahead *ahead)
 		sweep_window(ahead);
 		parse(ahead);
 		look_up(ahead);
-		settle(ahead);
-		stats->extents += ahead->queue.n;
+		queue_extents(ahead);
+		stats->extents += ahead->extents.n;
 		stats->planned_leaves += ahead->leaves.n;
 		stats->planned_bytes = ahead->position;
 		stats->planned_all = !goes_on;
@@ -739,8 +695,6 @@ static void read_subvolume(struct send_ahead *ahead)
 	walk_free(&ahead->tree);
 	walk_free(&ahead->parent_tree);
 	extents_free(&ahead->extents);
-	extents_free(&ahead->parent_extents);
-	ahead->pending.n = 0;
 	close(ahead->root.fd);
 	if (ahead->has_parent)
 		close(ahead->parent.fd);
@@ -801,10 +755,10 @@ void send_ahead_look_into(struct needs *needs, size_t from, size_t n)
 	ahead->sweep.noted = &needs->others;
 	parse(ahead);
 	look_up(ahead);
-	settle(ahead);
-	if (ahead->queue.n)
-		sweep_extents(ahead, 0, ahead->queue.n);
-	needs->extents = ahead->queue.v;
-	needs->nr_extents = ahead->queue.n;
+	queue_extents(ahead);
+	if (ahead->extents.n)
+		sweep_extents(ahead, 0, ahead->extents.n);
+	needs->extents = ahead->extents.v;
+	needs->nr_extents = ahead->extents.n;
 	needs->data_bytes = ahead->position;
 }

@@ -69,13 +69,6 @@ static struct key key_behind(const struct walk *walk)
 	return key_max;
 }
 
-struct key walk_key(const struct walk *walk)
-{
-	const struct pointer *at = current(walk);
-
-	return at ? at->key : key_max;
-}
-
 static void next(struct walk *walk)
 {
 	struct level *level = &walk->levels[walk->top];

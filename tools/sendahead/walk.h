@@ -54,9 +54,6 @@ void walk_free(struct walk *walk);
  */
 int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf);
 
-/* Return: the smallest key that leaves not yet returned can have. */
-struct key walk_key(const struct walk *walk);
-
 /**
  * walk_seek() - go on to the leaf that a key belongs to
  * @walk: position in the tree; only moved forward

@@ -91,42 +91,30 @@ static void fuzz_stream(const u8 *data, size_t size)
 		abort();
 }
 
-/* Two trees as a search tells of them. */
+/* Items as a search tells of them. */
 static void fuzz_items(const u8 *data, size_t size)
 {
-	struct extents extents[2] = { 0 };
+	u8 *copy = malloc(size ? size : 1);
+	struct items items = { .left = UINT32_MAX, .at = copy, .end = copy + size };
+	struct extents extents = { 0 };
 	struct refs refs = { 0 };
-	size_t i, at = 0;
-	int tree;
+	struct item item;
+	size_t i;
 
-	for (tree = 0; tree < 2; tree++) {
-		size_t part = tree ? size : size / 2;
-		u8 *copy = malloc(part ? part : 1);
-		struct items items = { .left = UINT32_MAX, .at = copy, .end = copy + part };
-		struct item item;
-
-		memcpy(copy, data, part);
-		while (items_next(&items, &item)) {
-			extents_take(&extents[tree], &item);
-			refs.n = 0;
-			extents_refs(&item, 1, &refs);
-			if (refs.n > item.len / 13)
-				abort();
-		}
-		data += part;
-		size -= part;
-		free(copy);
-	}
-	for (i = 0; i < extents[0].n; i++)
-		if (extents[0].v[i].length > extents[0].v[i].bytes)
+	memcpy(copy, data, size);
+	while (items_next(&items, &item)) {
+		extents_take(&extents, &item);
+		refs.n = 0;
+		extents_refs(&item, 1, &refs);
+		if (refs.n > item.len / 13)
 			abort();
-	for (i = 0; i < extents[0].n; i++)
-		extents_changed(&extents[0].v[i], &extents[1], &at);
-	if (at > extents[1].n)
-		abort();
-	drop_first(&extents[0], extents[0].n / 2);
-	extents_free(&extents[0]);
-	extents_free(&extents[1]);
+	}
+	for (i = 0; i < extents.n; i++)
+		if (extents.v[i].length > extents.v[i].bytes)
+			abort();
+	free(copy);
+	drop_first(&extents, extents.n / 2);
+	extents_free(&extents);
 	free(refs.v);
 }
 
