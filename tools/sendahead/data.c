@@ -18,8 +18,8 @@
 #include "threads.h"
 
 #define PIECE (1 << 20)			/* limit of one read */
-#define PARTS 4				/* a batch is a quarter of the data that are left */
-#define LEAST_BATCH (64 << 20)
+#define PARTS 3				/* a batch is a third of the data that are left */
+#define LEAST_BATCH (24 << 20)
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
