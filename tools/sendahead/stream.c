@@ -166,8 +166,11 @@ size_t stream_feed(struct stream *stream, const u8 *p, size_t n)
 		at += part;
 		stream->since += part;
 		stream->skip -= part;
-		if (!stream->skip && stream->command == C_END)
-			stream->in_stream = 0;
+		/* the kernel writes nothing again once it has written the end */
+		if (!stream->skip && stream->command == C_END) {
+			stream->in_stream = stream->nr_head = 0;
+			break;
+		}
 		if (is_first)
 			break;
 	}
@@ -218,6 +221,17 @@ int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, s
 	if (!stream->lost && stream->nr_head) {
 		head = find_head(stream, p, n);
 		n -= head ? 0 : tail(stream, p, n);
+	}
+	if (head && !restart->left) {
+		struct stream before = *stream;
+		size_t there = stream_feed(&before, p, head - p);
+
+		/* the subvolume has ended in front of it: it is sent twice */
+		if (!before.nr_head) {
+			*stream = before;
+			*pass = there;
+			return 0;
+		}
 	}
 	if (head) {
 		/* a partial command in front of it will be written again as well */

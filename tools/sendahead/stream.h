@@ -101,7 +101,7 @@ struct stream {
  * @n: number of bytes
  *
  * Return: how many were parsed; the others are to be passed again, with more bytes. It stops behind
- * a subvolume's first command, and, with @lost set, where the bytes cannot be parsed.
+ * a subvolume's first and last command, and, with @lost set, where the bytes cannot be parsed.
  */
 size_t stream_feed(struct stream *stream, const u8 *p, size_t n);
 
