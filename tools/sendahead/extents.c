@@ -17,7 +17,6 @@ static void take_inode(struct extents *extents, const struct item *item)
 	if (item->len < sizeof(struct btrfs_inode_item))
 		return;
 	extents->ino = item->key.objectid;
-	extents->generation = get_u64(item->data + offsetof(struct btrfs_inode_item, generation));
 	extents->size = get_u64(item->data + offsetof(struct btrfs_inode_item, size));
 	extents->regular = S_ISREG(get_u32(item->data + offsetof(struct btrfs_inode_item, mode)));
 }
@@ -37,14 +36,13 @@ void extents_take(struct extents *extents, const struct item *item)
 	memset(&file, 0, sizeof(file));
 	memcpy(&file, item->data, item->len < sizeof(file) ? item->len : sizeof(file));
 	extent.generation = le64toh(file.generation);
-	extent.since = known && extents->generation > extent.generation ? extents->generation :
-		extent.generation;
 	extent.compressed = file.compression != 0;
 	if (file.type == BTRFS_FILE_EXTENT_INLINE) {
 		extent.bytes = le64toh(file.ram_bytes);
 	} else if (file.type == BTRFS_FILE_EXTENT_REG && item->len >= sizeof(file)) {
 		extent.bytes = le64toh(file.num_bytes);
 		extent.disk = extent.disk_extent = le64toh(file.disk_bytenr);
+		extent.start = offset - le64toh(file.offset);
 		extent.disk_bytes = extent.compressed ? le64toh(file.disk_num_bytes) : extent.bytes;
 		extent.disk += extent.compressed ? 0 : le64toh(file.offset);
 	}
@@ -103,6 +101,13 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 			.key = { get_u64(p + 8), BTRFS_EXTENT_DATA_KEY, offset },
 		};
 	}
+}
+
+int extents_same(const struct extent *a, const struct extent *b)
+{
+	return a->key.objectid == b->key.objectid && a->generation == b->generation &&
+		a->disk_extent == b->disk_extent && a->start == b->start &&
+		b->key.offset <= a->key.offset && a->key.offset - b->key.offset < b->bytes;
 }
 
 void extents_free(struct extents *extents)

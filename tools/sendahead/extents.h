@@ -16,10 +16,11 @@ struct extent {
 	u64 disk_bytes;		/* length there */
 	u64 disk_extent;	/* address of the whole extent; the file may use a part of it */
 	u64 generation;
-	u64 since;		/* generation since which it is in this file, if not cloned there */
+	u64 start;		/* file offset at which the whole extent would begin */
 	u64 refs;		/* backrefs that the send follows */
 	u64 position;		/* bytes of file data before it in the stream */
 	u8 compressed;
+	u8 same;		/* the parent has it as well, in the same place */
 	u8 read;		/* the send reads it from the disk, and does not clone it */
 };
 
@@ -27,7 +28,7 @@ struct extents {
 	struct extent *v;
 	size_t n, room;
 	/* the last inode item */
-	u64 ino, generation, size;
+	u64 ino, size;
 	int regular;
 };
 
@@ -63,6 +64,9 @@ int ref_cmp(const void *a, const void *b);
  * @refs: gets the backrefs that are inline in the item, unless they are too many for the send
  */
 void extents_refs(const struct item *item, int all, struct refs *refs);
+
+/* Return: whether the extent @b of the parent has the data at the beginning of @a in the same place. */
+int extents_same(const struct extent *a, const struct extent *b);
 
 void extents_free(struct extents *extents);
 

@@ -53,6 +53,7 @@ struct send_ahead {
 	struct keys blocks;		/* extent items of the blocks on the way to backrefs */
 	struct refs refs;
 	struct extents extents;		/* of the window; once queued: sent and not inline */
+	struct extents old;		/* of the parent, for one leaf of the window */
 	u64 position;			/* bytes of file data in the stream so far */
 	struct data data;
 	/* tables of recently seen numbers, for is_new() */
@@ -285,6 +286,47 @@ static void look_up(struct send_ahead *ahead)
 	names->n = 0;
 }
 
+/* Is this extent as old as the parent? */
+static int is_old(const struct send_ahead *ahead, const struct extent *extent)
+{
+	return ahead->has_parent && extent->generation <= ahead->parent.node.generation;
+}
+
+/*
+ * Find the extents of a leaf that the parent has as well, of those from index @from on. The search
+ * ends at the last one that the parent can have: the leaf behind it may be one that both trees share.
+ */
+static void compare(struct send_ahead *ahead, const struct leaf *leaf, size_t from)
+{
+	struct extent *v = ahead->extents.v;
+	struct search search = {
+		.tree = ahead->parent.id,
+		.min = leaf->at.key,
+		.nr = UINT32_MAX,
+	};
+	size_t i, n = ahead->extents.n, at = 0;
+	struct item item;
+
+	while (n > from && !is_old(ahead, &v[n - 1]))
+		n--;
+	if (n == from)
+		return;
+	search.max = v[n - 1].key;
+	/* the last one of the leaf before may reach into this leaf */
+	if (ahead->old.n)
+		ahead->old.v[0] = ahead->old.v[ahead->old.n - 1];
+	ahead->old.n = ahead->old.n > 0;
+	if (search_run(ahead->disk.fd, &search, &ahead->items))
+		return;
+	while (items_next(&ahead->items, &item))
+		extents_take(&ahead->old, &item);
+	for (i = from; i < n && ahead->old.n; i++) {
+		while (at + 1 < ahead->old.n && key_cmp(&ahead->old.v[at + 1], &v[i]) <= 0)
+			at++;
+		v[i].same = extents_same(&v[i], &ahead->old.v[at]);
+	}
+}
+
 /*
  * Take the items of the window's leaves, which are in memory. A search may go on to the next leaf:
  * the minimum generation keeps it from reading leaves that both trees share.
@@ -305,6 +347,8 @@ static void parse(struct send_ahead *ahead)
 			.nr = UINT32_MAX,
 		};
 
+		size_t from = ahead->extents.n;
+
 		if (leaf->parent || search_run(ahead->disk.fd, &search, &ahead->items))
 			continue;
 		while (items_next(&ahead->items, &item)) {
@@ -312,13 +356,8 @@ static void parse(struct send_ahead *ahead)
 			if (ahead->has_parent)
 				take_names(ahead, &item);
 		}
+		compare(ahead, leaf, from);
 	}
-}
-
-/* Return: the generation of the parent, 0 if there is none. */
-static u64 parent_generation(const struct send_ahead *ahead)
-{
-	return ahead->has_parent ? ahead->parent.node.generation : 0;
 }
 
 /* Will the send read this extent's data from the disk? */
@@ -330,13 +369,10 @@ static int is_read(struct send_ahead *ahead, const struct extent *extent)
 		!(extent->compressed && options->compressed_data) &&
 		is_new(ahead->seen, extent->disk) &&
 		/* an extent as old as the parent is cloned from the parent */
-		extent->generation > parent_generation(ahead);
+		!is_old(ahead, extent);
 }
 
-/*
- * Keep the extents that the send handles: those newer than the parent, or in files that are. What was
- * cloned from old files into older ones is not counted.
- */
+/* Keep the extents that are sent and not inline. */
 static void queue_extents(struct send_ahead *ahead)
 {
 	size_t i, n = 0;
@@ -344,7 +380,7 @@ static void queue_extents(struct send_ahead *ahead)
 	for (i = 0; i < ahead->extents.n; i++) {
 		struct extent *extent = &ahead->extents.v[i];
 
-		if (extent->since <= parent_generation(ahead))
+		if (extent->same)
 			continue;
 		extent->position = ahead->position;
 		ahead->position += extent->length;
@@ -695,6 +731,7 @@ static void read_subvolume(struct send_ahead *ahead)
 	walk_free(&ahead->tree);
 	walk_free(&ahead->parent_tree);
 	extents_free(&ahead->extents);
+	extents_free(&ahead->old);
 	close(ahead->root.fd);
 	if (ahead->has_parent)
 		close(ahead->parent.fd);
