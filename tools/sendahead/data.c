@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "throttle.h"
 #include "data.h"
@@ -20,10 +19,6 @@
 #define PIECE (1 << 20)			/* limit of one read */
 #define PARTS 3				/* a batch is a third of the data that are left */
 #define LEAST_BATCH (24 << 20)
-
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
 
 struct piece {
 	u64 position;			/* in the stream */
@@ -39,30 +34,20 @@ struct batch {
 	size_t n, room;
 };
 
-/* Open a file by inode number. Extent items are not trusted: a device must not be opened. */
 static int open_inode(const struct data *data, u64 ino)
 {
-	int flags = O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	int fd = disk_open_inode(data->disk->fd, data->tree, ino, O_PATH | O_CLOEXEC), regular;
-	struct stat stat;
-
-	regular = fd >= 0 && !fstat(fd, &stat) && S_ISREG(stat.st_mode);
-	if (fd >= 0)
-		close(fd);
-	return regular ? disk_open_inode(data->disk->fd, data->tree, ino, flags) : -1;
+	return open_regular(disk_open_inode(data->disk->fd, data->tree, ino, O_PATH | O_CLOEXEC),
+			    O_NOATIME);
 }
 
 /* Return: how many pages of a range of a file are in memory; all, if that is not known. */
 static u64 pages_cached(int fd, u64 offset, u64 length)
 {
-	struct { u64 offset, length; } range = { offset, length };
-	u64 found[5], page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+	u64 page = sysconf(_SC_PAGESIZE), start = offset / page * page;
 	u64 pages = (offset + length - start + page - 1) / page, i, n = 0;
 	u8 seen[PIECE / 4096 + 2];
 	void *map;
 
-	if (!syscall(SYS_cachestat, fd, &range, found, 0))
-		return found[0];
 	map = mmap(NULL, pages * page, PROT_READ, MAP_SHARED, fd, start);
 	if (map == MAP_FAILED || mincore(map, pages * page, seen))
 		n = pages;

@@ -3,9 +3,9 @@
  * The file system that is sent from, and its devices. Chunks and roots are asked of the kernel,
  * nodes are read from the devices.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,11 +80,10 @@ static char *disk_below(dev_t dev)
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(dev), minor(dev));
 	for (depth = 0; depth < 8; depth++) {
-		char below[300] = "", file[PATH_MAX] = "";
-		struct dirent *entry;
+		char file[PATH_MAX] = "";
 		struct stat stat_of;
-		int n = 0;
-		DIR *slaves;
+		glob_t slaves;
+		int single;
 
 		free(real);
 		real = realpath(path, NULL);
@@ -93,17 +92,13 @@ static char *disk_below(dev_t dev)
 		snprintf(path, sizeof(path), "%s/partition", real);
 		if (!access(path, F_OK))
 			*strrchr(real, '/') = 0;
-		snprintf(path, sizeof(path), "%s/slaves", real);
-		slaves = opendir(path);
-		while (slaves && (entry = readdir(slaves)))
-			if (entry->d_name[0] != '.' && ++n == 1)
-				snprintf(below, sizeof(below), "/%s", entry->d_name);
-		if (slaves)
-			closedir(slaves);
-		if (n == 1) {
-			strcat(path, below);
+		snprintf(path, sizeof(path), "%s/slaves/*", real);
+		single = !glob(path, 0, NULL, &slaves) && slaves.gl_pathc == 1;
+		if (single)
+			snprintf(path, sizeof(path), "%s", slaves.gl_pathv[0]);
+		globfree(&slaves);
+		if (single)
 			continue;
-		}
 		snprintf(path, sizeof(path), "%s/loop/backing_file", real);
 		room_scan(path, "%4095[^\n]", file);
 		if (!*file || stat(file, &stat_of))
@@ -264,7 +259,7 @@ u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 	if (!disk->by_thread || disk->nr_heads < 2)
 		return 0;
 	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++) {
-		if (!(chunk->type & BTRFS_BLOCK_GROUP_METADATA) || !chunk->copies)
+		if (!(chunk->type & BTRFS_BLOCK_GROUP_METADATA))
 			continue;
 		copies = chunk->copies;
 		for (i = 0; i < chunk->nr; i++)
@@ -275,13 +270,6 @@ u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 		if (time[i] < time[*copy])
 			*copy = i;
 	return copies;
-}
-
-int disk_is_several(int fd)
-{
-	struct btrfs_ioctl_fs_info_args info = { 0 };
-
-	return !ioctl(fd, BTRFS_IOC_FS_INFO, &info) && info.num_devices > 1;
 }
 
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
@@ -377,6 +365,19 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want)
 	if (node)
 		keep(node);
 	return node;
+}
+
+int open_regular(int found, int flags)
+{
+	char path[32];
+	struct stat is;
+	int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+	if (found >= 0 && !fstat(found, &is) && S_ISREG(is.st_mode))
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
+	close(found);
+	return fd;
 }
 
 /* The handle is FILEID_BTRFS_WITHOUT_PARENT: inode, tree, generation. */

@@ -78,9 +78,6 @@ u64 disk_in_turn(const struct disk *disk, u64 logical, u64 order);
  */
 u32 disk_copies(const struct disk *disk, u64 logical);
 
-/* Return: whether a file is on a btrfs of several devices. */
-int disk_is_several(int fd);
-
 /**
  * disk_fast_copy() - find the copy of the metadata that is on the disks that read faster
  * @disk: the file system
@@ -117,6 +114,12 @@ struct node *disk_node(const struct disk *disk, const struct pointer *want);
  * Return: the file, or -1 with errno set
  */
 int disk_open_inode(int fd, u64 tree, u64 ino, int flags);
+
+/*
+ * Open what @found, a descriptor with O_PATH or -1, refers to, if it is a regular file: to open a
+ * device may have effects. @found is closed. Return: a descriptor, or -1.
+ */
+int open_regular(int found, int flags);
 
 /* Set @data to the bytes of file data, @blocks to the metadata blocks in use; 0 if not known. */
 void disk_used(const struct disk *disk, u64 *data, u64 *blocks);

@@ -233,23 +233,19 @@ static const char *why_alone(int receives)
  */
 static void select_copy(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), status = 0;
+	pid_t pid = may_search() ? child_fork(SIGKILL) : -1;
 	struct disk disk;
 	u32 copies, copy;
-	pid_t pid;
+	int status;
 
-	if (disk_is_several(fd) && may_search() && (pid = child_fork(SIGKILL)) >= 0) {
-		if (!pid) {
-			showing = 1;
-			disk_open(&disk, fd);
-			copies = disk_fast_copy(&disk, &copy);
-			_exit(copies * MAX_COPIES + copy);
-		}
-		waitpid(pid, &status, 0);
-		status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-		child_select(status / MAX_COPIES, status % MAX_COPIES);
+	if (!pid) {
+		showing = 1;
+		disk_open(&disk, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		copies = disk_fast_copy(&disk, &copy);
+		_exit(copies * MAX_COPIES + copy);
 	}
-	close(fd);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status))
+		child_select(WEXITSTATUS(status) / MAX_COPIES, WEXITSTATUS(status) % MAX_COPIES);
 }
 
 /* Send or receive. Return: the exit status. */

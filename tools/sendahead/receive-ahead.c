@@ -37,7 +37,6 @@
 #define PAUSE_NS 10000000		/* between two looks at the stream */
 #define PAUSES 2			/* then the stream counts as paused */
 #define LEFT 100			/* then btrfs counts as stopped */
-#define SHORT 512			/* a command that begins a subvolume is shorter */
 
 /* A block of a file that a command will change in part. */
 struct block {
@@ -113,7 +112,7 @@ static u64 want_tree(struct receive_ahead *ahead, u64 tree, u64 most)
 			break;
 		}
 		n++;
-		sweep_want(&ahead->sweep, tree, &leaf, 0);
+		sweep_want(&ahead->sweep, tree, &leaf);
 	}
 	ahead->shared->stats.nodes += walk.nodes;
 	walk_free(&walk);
@@ -431,7 +430,7 @@ static int next(struct receive_ahead *ahead)
 	int follows = ahead->parent >= 0 && !ahead->swept;
 	struct command command;
 	const u8 *p;
-	size_t n = peek(ahead, &p, ahead->parent >= 0 || ahead->writes ? COMMAND_MOST : SHORT);
+	size_t n = peek(ahead, &p, ahead->parent >= 0 || ahead->writes ? COMMAND_MOST : FIRST_MOST);
 
 	if (n >= STREAM_HEAD && stream_version(p)) {
 		ahead->version = stream_version(p);
@@ -444,7 +443,7 @@ static int next(struct receive_ahead *ahead)
 	switch (command.number) {
 	case C_SUBVOL:
 	case C_SNAPSHOT:
-		if (n < command.size && n < SHORT)
+		if (n < command.size && n < FIRST_MOST)
 			return 0;
 		look_up_all(ahead);
 		subvolume_begins(ahead, ahead->begun + 1, &command);

@@ -5,7 +5,7 @@
  * many of them, and how much file data, it has read ahead; the send has passed as large a share of
  * these leaves as of the data.
  */
-#include <dirent.h>
+#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,6 @@ void report(const struct options *options, struct shared *shared, int receives)
 		{ "paths", RECEIVE, stats->paths },
 		{ "nodes", BOTH, stats->nodes },
 		{ "leaves", BOTH, stats->leaves },
-		{ "leaves_passed", SEND, stats->leaves_passed },
 		{ "leaves_failed", BOTH, stats->leaves_failed },
 		{ "others_seen", BOTH, stats->others },
 		{ "extents", SEND, stats->extents },
@@ -110,22 +109,21 @@ void report_on_terminal(const struct options *options, struct shared *shared, co
 /* Does another program of the pipeline show its progress? The two would overwrite each other. */
 static int others_show(void)
 {
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
+	glob_t processes = { 0 };
 	int found = 0;
+	size_t i;
 
-	while (processes && !found && (entry = readdir(processes))) {
-		char path[300], name[16] = "";
-		pid_t pid = atoi(entry->d_name);
+	glob("/proc/[0-9]*/comm", 0, NULL, &processes);
+	for (i = 0; i < processes.gl_pathc && !found; i++) {
+		const char *path = processes.gl_pathv[i];
+		char name[16] = "";
 
-		if (pid <= 0 || getpgid(pid) != getpgrp())
+		if (getpgid(atoi(path + strlen("/proc/"))) != getpgrp())
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 		room_scan(path, "%15s", name);
 		found = !strcmp(name, "pv") || !strcmp(name, "mbuffer") || !strcmp(name, "bar");
 	}
-	if (processes)
-		closedir(processes);
+	globfree(&processes);
 	return found;
 }
 

@@ -162,10 +162,10 @@ static int is_new(u64 *seen, u64 number)
 	return !known;
 }
 
-static void want(struct send_ahead *ahead, u64 tree, const struct leaf *leaf, u64 ino)
+static void want(struct send_ahead *ahead, u64 tree, const struct leaf *leaf)
 {
 	if (is_new(ahead->warm, leaf->at.bytenr))
-		sweep_want(&ahead->sweep, tree, leaf, ino);
+		sweep_want(&ahead->sweep, tree, leaf);
 }
 
 static void sweep_window(struct send_ahead *ahead)
@@ -175,8 +175,7 @@ static void sweep_window(struct send_ahead *ahead)
 	for (i = 0; i < ahead->leaves.n; i++) {
 		const struct leaf *leaf = &ahead->leaves.v[i];
 
-		want(ahead, leaf->parent ? ahead->parent.id : ahead->root.id, leaf,
-		     leaf->end.objectid == UINT64_MAX ? 0 : leaf->end.objectid + 1);
+		want(ahead, leaf->parent ? ahead->parent.id : ahead->root.id, leaf);
 	}
 	sweep_run(&ahead->sweep);
 }
@@ -207,7 +206,7 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, i
 	if (!paths && !ahead->sweep.noted && keys->n <= ahead->sweep.threads) {
 		for (i = 0; i < keys->n; i++) {
 			leaf.at.key = keys->v[i];
-			sweep_want(&ahead->sweep, tree, &leaf, 0);
+			sweep_want(&ahead->sweep, tree, &leaf);
 		}
 	} else if (!disk_root(&ahead->disk, tree, &root)) {
 		sort_list(keys, key_cmp);
@@ -218,7 +217,7 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, i
 				continue;
 			if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
 				break;
-			want(ahead, tree, &leaf, 0);
+			want(ahead, tree, &leaf);
 			if (paths)
 				add_path(ahead, &walk, &leaf);
 		}
@@ -448,7 +447,7 @@ static void want_shared(struct send_ahead *ahead, u64 tree, size_t n, struct key
 		struct ref ref = { .parent = leaf.at.bytenr };
 
 		if (bsearch(&ref, ahead->refs.v, n, sizeof(ref), ref_cmp)) {
-			want(ahead, tree, &leaf, 0);
+			want(ahead, tree, &leaf);
 			add_path(ahead, &walk, &leaf);
 		}
 		key = leaf.end;
@@ -499,8 +498,7 @@ static void want_key(struct send_ahead *ahead, const struct extent *extent,
 
 	for (i = 0; i < n && left; i++)
 		if (subvolumes[i].generation >= extent->generation && left--)
-			sweep_want(&ahead->sweep, subvolumes[i].id, &leaf,
-				   extent->key.objectid + 1);
+			sweep_want(&ahead->sweep, subvolumes[i].id, &leaf);
 }
 
 /*
@@ -682,7 +680,6 @@ static void begin(struct send_ahead *ahead)
 	ahead->position = 0;
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
 	ahead->sweep.shared = ahead->shared;
-	ahead->sweep.subvolume = ahead->subvolume;
 	ahead->data.shared = ahead->shared;
 	ahead->data.tree = ahead->root.id;
 	ahead->data.subvolume = ahead->subvolume;

@@ -14,7 +14,7 @@
 
 /* Counts of the reader, for reports. */
 struct stats {
-	atomic_ullong nodes, leaves, leaves_failed, leaves_passed, windows;
+	atomic_ullong nodes, leaves, leaves_failed, windows;
 	/* of a receive: its buffer, commands that were folded, paths that were looked up */
 	atomic_ullong buffer_bytes, renames_saved, paths;
 	atomic_ullong extents, data_bytes, data_passed_bytes, dropped_bytes, files_failed;

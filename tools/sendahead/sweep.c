@@ -16,7 +16,6 @@ struct wanted {
 	u64 bytenr;
 	u64 tree;			/* 0: the leaf was read */
 	struct key key;			/* its first key */
-	u64 ino;
 };
 
 static void touch(size_t i, void *arg)
@@ -36,9 +35,7 @@ static void touch(size_t i, void *arg)
 	if (!wanted->tree || (sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	throttle_enter(1);
-	if (wanted->ino && shared_passed(sweep->subvolume, NONE, wanted->ino))
-		stats->leaves_passed++;
-	else if (search_run(sweep->disk->fd, &search, &items) && errno != EOVERFLOW)
+	if (search_run(sweep->disk->fd, &search, &items) && errno != EOVERFLOW)
 		stats->leaves_failed++;
 	else
 		stats->leaves++;
@@ -46,11 +43,9 @@ static void touch(size_t i, void *arg)
 	wanted->tree = 0;
 }
 
-void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino)
+void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf)
 {
-	struct wanted wanted = {
-		.bytenr = leaf->at.bytenr, .tree = tree, .key = leaf->at.key, .ino = ino,
-	};
+	struct wanted wanted = { .bytenr = leaf->at.bytenr, .tree = tree, .key = leaf->at.key };
 
 	/* the address of a leaf in a new chunk is not known: such leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);

@@ -18,7 +18,6 @@ struct sweep {
 	const struct disk *disk;
 	struct shared *shared;		/* takes the counts */
 	u32 threads;
-	u32 subvolume;			/* number in the stream, from 1 */
 	/* called with @arg: whether to stop, and keep the rest of the list; or NULL */
 	int (*stop)(void *arg);
 	void *arg;
@@ -32,11 +31,10 @@ struct sweep {
  * @sweep: the list
  * @tree: the tree that has the leaf
  * @leaf: the leaf
- * @ino: once the send has made this inode, the leaf is not read any more; or 0
  *
  * Gives up if there is no memory.
  */
-void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf, u64 ino);
+void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf);
 
 /* Read all leaves of the list, unless a sample of them is in memory. Returns when they are read. */
 void sweep_run(struct sweep *sweep);

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <linux/openat2.h>
 
+#include "disk.h"
 #include "room.h"
 #include "shared.h"
 #include "receive.h"
@@ -79,15 +80,7 @@ int look_up_beneath(int directory, const char *path)
 
 int open_beneath(int directory, const char *path)
 {
-	int found = look_up_beneath(directory, path), fd = -1;
-	char name[32];
-	struct stat is;
-
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", found);
-	if (found >= 0 && !fstat(found, &is) && S_ISREG(is.st_mode))
-		fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	close(found);
-	return fd;
+	return open_regular(look_up_beneath(directory, path), 0);
 }
 
 static void *begin_all(void *arg)
