@@ -58,15 +58,6 @@ void extents_take(struct extents *extents, const struct item *item)
 	*append(extents) = extent;
 }
 
-int ref_cmp(const void *a, const void *b)
-{
-	const struct ref *x = a, *y = b;
-
-	if (x->tree != y->tree)
-		return x->tree < y->tree ? -1 : 1;
-	return x->parent < y->parent ? -1 : x->parent > y->parent;
-}
-
 void extents_refs(const struct item *item, int all, struct refs *refs)
 {
 	u32 at = sizeof(struct btrfs_extent_item), size;
@@ -89,7 +80,7 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 			break;
 		count -= size != 9;
 		if (size == 13)
-			*append(refs) = (struct ref) { .parent = get_u64(p) };
+			*append(refs) = (struct ref) { .tree = 0 };
 		if (size != 29)
 			continue;
 		/* negative if the extent begins before the beginning of the file */

@@ -39,10 +39,9 @@ struct extents {
  */
 void extents_take(struct extents *extents, const struct item *item);
 
-/* A backref of an extent: a key in a tree, or, of a shared one, the address of a leaf. */
+/* A backref of an extent: a key in a tree. */
 struct ref {
-	u64 tree;		/* 0: a shared backref */
-	u64 parent;
+	u64 tree;		/* 0: a shared backref, whose key is not known */
 	struct key key;
 };
 
@@ -53,9 +52,6 @@ struct refs {
 	struct ref *v;
 	size_t n, room;
 };
-
-/* Compare by tree and address, for qsort() and bsearch(): shared backrefs come first. */
-int ref_cmp(const void *a, const void *b);
 
 /**
  * extents_refs() - take the backrefs of an extent that the send follows

@@ -21,8 +21,7 @@
 #define DATA_WINDOWS 4
 
 #define THREADS 32			/* so many requests let the disk choose a good order */
-#define SHARED_LEAVES 8			/* for each subvolume: then its nodes are read for them */
-#define SHARED_KEYS 65536		/* looked for in subvolumes without reading their nodes */
+#define SHARED_KEYS 65536		/* looked for in subvolumes at once, or none */
 #define ROOT_GENERATION offsetof(struct btrfs_root_item, generation)
 #define SUBVOLUMES 1024			/* subvolumes searched for shared backrefs */
 #define LEVELS_UP 64			/* limit of parent directories that are looked up */
@@ -50,7 +49,6 @@ struct send_ahead {
 	struct sweep sweep;		/* leaves to be read */
 	struct keys keys;		/* items that the send looks up */
 	struct keys names;		/* directory items that it looks up */
-	struct keys blocks;		/* extent items of the blocks on the way to backrefs */
 	struct refs refs;
 	struct extents extents;		/* of the window; once queued: sent and not inline */
 	struct extents old;		/* of the parent, for one leaf of the window */
@@ -180,30 +178,19 @@ static void sweep_window(struct send_ahead *ahead)
 	sweep_run(&ahead->sweep);
 }
 
-/* To resolve a backref, the send looks up the backrefs of the leaf, and of each node above. */
-static void add_path(struct send_ahead *ahead, const struct walk *walk, const struct leaf *leaf)
-{
-	int level;
-
-	add_key(&ahead->blocks, leaf->at.bytenr, BTRFS_METADATA_ITEM_KEY, 0);
-	for (level = 1; level <= walk->root.level; level++)
-		add_key(&ahead->blocks, walk->levels[level].node->at.bytenr,
-			BTRFS_METADATA_ITEM_KEY, level);
-}
-
 /*
- * Add the leaves that hold the keys to those to be read, and with @paths the extent items of these
- * leaves and the nodes above. The tree may change meanwhile: leaves that cannot be found are left
- * to the send. A few are found by the kernel, all at once: nodes that are read here it reads again.
+ * Add the leaves that hold the keys to those to be read. The tree may change meanwhile: leaves that
+ * cannot be found are left to the send. A few are found by the kernel, all at once: nodes that are
+ * read here it reads again.
  */
-static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, int paths)
+static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys)
 {
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	struct walk walk;
 	size_t i;
 
-	if (!paths && !ahead->sweep.noted && keys->n <= ahead->sweep.threads) {
+	if (!ahead->sweep.noted && keys->n <= ahead->sweep.threads) {
 		for (i = 0; i < keys->n; i++) {
 			leaf.at.key = keys->v[i];
 			sweep_want(&ahead->sweep, tree, &leaf);
@@ -218,8 +205,6 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys, i
 			if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
 				break;
 			want(ahead, tree, &leaf);
-			if (paths)
-				add_path(ahead, &walk, &leaf);
 		}
 		ahead->shared->stats.nodes += walk.nodes;
 		walk_free(&walk);
@@ -267,10 +252,10 @@ static void look_up(struct send_ahead *ahead)
 		}
 		for (i = 0; i < n; i++)
 			add_key(&ahead->keys, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
-		want_leaves(ahead, ahead->root.id, &ahead->keys, 0);
+		want_leaves(ahead, ahead->root.id, &ahead->keys);
 		for (i = 0; i < n; i++)
 			add_key(&ahead->keys, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
-		want_leaves(ahead, ahead->parent.id, &ahead->keys, 0);
+		want_leaves(ahead, ahead->parent.id, &ahead->keys);
 		sweep_run(&ahead->sweep);
 		names->n = 0;
 		for (i = 0; i < n; i++) {
@@ -404,7 +389,7 @@ static void want_csums(struct send_ahead *ahead, size_t from, size_t to)
 			add_key(&ahead->keys, BTRFS_EXTENT_CSUM_OBJECTID, BTRFS_EXTENT_CSUM_KEY,
 				extent->disk + at);
 	}
-	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, &ahead->keys, 0);
+	want_leaves(ahead, BTRFS_CSUM_TREE_OBJECTID, &ahead->keys);
 }
 
 /* Take the backrefs of extents that the send follows, with the send's limits. */
@@ -426,34 +411,6 @@ static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 			extents_refs(&item, all, &ahead->refs);
 		extent->refs = ahead->refs.n - before;
 	}
-}
-
-/*
- * Add the leaves of a subvolume that shared backrefs point to. Snapshots have the same files under
- * the same inode numbers, so only the keys from @key to @end are looked at.
- */
-static void want_shared(struct send_ahead *ahead, u64 tree, size_t n, struct key key,
-			const struct key *end)
-{
-	struct pointer root;
-	struct leaf leaf;
-	struct walk walk;
-
-	if (disk_root(&ahead->disk, tree, &root))
-		return;
-	walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
-	walk.ahead = min_u64(WALK_AHEAD, 1 + ahead->leaves.n / 64);
-	while (!shared_over() && key_cmp(&key, end) < 0 && walk_seek(&walk, &key, &leaf) > 0) {
-		struct ref ref = { .parent = leaf.at.bytenr };
-
-		if (bsearch(&ref, ahead->refs.v, n, sizeof(ref), ref_cmp)) {
-			want(ahead, tree, &leaf);
-			add_path(ahead, &walk, &leaf);
-		}
-		key = leaf.end;
-	}
-	ahead->shared->stats.nodes += walk.nodes;
-	walk_free(&walk);
 }
 
 struct subvolume {
@@ -502,51 +459,40 @@ static void want_key(struct send_ahead *ahead, const struct extent *extent,
 }
 
 /*
- * With many subvolumes and few backrefs it takes longer to read the nodes of all subvolumes than it
- * saves. Then only data newer than the parent is looked for: of that the send follows all
- * backrefs, and reads the nodes as well.
+ * A shared backref names a leaf, which may be in any subvolume. It is looked for under the key of the
+ * extent: snapshots have the same files under the same inode numbers.
  */
-static void find_shared(struct send_ahead *ahead, size_t n, size_t from, size_t to)
+static void find_shared(struct send_ahead *ahead, size_t from, size_t to)
 {
-	const struct extent *v = ahead->extents.v;
-	struct key begin = { v[from].key.objectid, 0, 0 };
-	struct key end = { v[to - 1].key.objectid, UINT8_MAX, NONE };
 	struct subvolume subvolumes[SUBVOLUMES];
-	size_t i, leaves = 1, found = list_subvolumes(ahead, subvolumes);
+	size_t i, found = list_subvolumes(ahead, subvolumes);
 
-	for (i = 1; i < n; i++)
-		leaves += ahead->refs.v[i].parent != ahead->refs.v[i - 1].parent;
-	if (leaves >= found * SHARED_LEAVES)
-		for (i = 0; i < found; i++)
-			want_shared(ahead, subvolumes[i].id, n, begin, &end);
-	else if ((to - from) * found <= SHARED_KEYS)
-		for (i = from; i < to; i++)
-			if (v[i].read)
-				want_key(ahead, &v[i], subvolumes, found);
+	for (i = from; i < to && (to - from) * found <= SHARED_KEYS; i++)
+		if (ahead->extents.v[i].read)
+			want_key(ahead, &ahead->extents.v[i], subvolumes, found);
 }
 
 /*
- * Add the blocks that the send reads to resolve backrefs: leaves of other trees, and leaves of the
- * extent tree with the items of these leaves and of the nodes above.
+ * Add the leaves of other trees that the send reads to resolve backrefs. The extent items of these
+ * leaves, which it looks up as well, would gain 1 % at most.
  */
 static void want_refs(struct send_ahead *ahead, size_t from, size_t to)
 {
 	size_t i, shared = 0;
 
 	find_refs(ahead, from, to);
-	sort_list(&ahead->refs, ref_cmp);
+	sort_list(&ahead->refs, by_number);
 	while (shared < ahead->refs.n && !ahead->refs.v[shared].tree)
 		shared++;
 	if (shared)
-		find_shared(ahead, shared, from, to);
+		find_shared(ahead, from, to);
 	for (i = shared; i < ahead->refs.n; i++) {
 		const struct ref *ref = &ahead->refs.v[i];
 
 		*append(&ahead->keys) = ref->key;
 		if (i + 1 == ahead->refs.n || ref[1].tree != ref->tree)
-			want_leaves(ahead, ref->tree, &ahead->keys, 1);
+			want_leaves(ahead, ref->tree, &ahead->keys);
 	}
-	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->blocks, 0);
 }
 
 /*
@@ -559,7 +505,7 @@ static void sweep_extents(struct send_ahead *ahead, size_t from, size_t to)
 
 	for (i = from; i < to; i++)
 		add_key(&ahead->keys, ahead->extents.v[i].disk_extent, BTRFS_EXTENT_ITEM_KEY, 0);
-	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->keys, 0);
+	want_leaves(ahead, BTRFS_EXTENT_TREE_OBJECTID, &ahead->keys);
 	sweep_run(&ahead->sweep);
 	want_csums(ahead, from, to);
 	want_refs(ahead, from, to);
