@@ -61,7 +61,7 @@ struct refs {
  */
 void extents_refs(const struct item *item, int all, struct refs *refs);
 
-/* Return: whether the extent @b of the parent has the data at the beginning of @a in the same place. */
+/* Return: whether @b, an extent of the parent, holds the beginning of @a in the same place. */
 int extents_same(const struct extent *a, const struct extent *b);
 
 void extents_free(struct extents *extents);
