@@ -120,6 +120,8 @@ static void start_reader(void)
 		return;
 	if (!may_search())
 		tell("this needs the capability CAP_SYS_ADMIN");
+	else if (!room_enough())
+		tell("there is too little memory left");
 	else if (room_processes() <= ROOM_BTRFS || (reader = begin("sendahead-read")) < 0)
 		tell("there are too few processes left");
 	if (reader)
@@ -213,8 +215,6 @@ static const char *why_alone(int receives)
 		return "processes are started in another namespace";
 	if (room_processes() < ROOM_BTRFS)
 		return "there are too few processes left";
-	if (!room_enough())
-		return "there is too little memory left";
 	/* a receive gains from the buffer as well */
 	if (receives)
 		return NULL;
