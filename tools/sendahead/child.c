@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -278,12 +279,17 @@ void child_start(char **command, char **alone, int fd, int as)
 int child_can_follow(const struct options *options)
 {
 	struct stat is = { .st_mode = S_IFREG };	/* for a file that does not exist yet */
+	socklen_t size = sizeof(int);
+	int type = 0;
 
 	if (stat(options->file ? options->file : "/proc/self/fd/1", &is) && !options->file)
 		return 0;
+	/* the size of what is written at once may count in other sockets */
+	getsockopt(STDOUT_FILENO, SOL_SOCKET, SO_TYPE, &type, &size);
 	/* other devices can fail in a write: btrfs shall see and print that error */
 	return !options->direct && (S_ISREG(is.st_mode) || S_ISFIFO(is.st_mode) ||
-		S_ISSOCK(is.st_mode) || (S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3)));
+		(S_ISSOCK(is.st_mode) && type == SOCK_STREAM) ||
+		(S_ISCHR(is.st_mode) && is.st_rdev == makedev(1, 3)));
 }
 
 /*
