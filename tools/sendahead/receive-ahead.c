@@ -221,26 +221,28 @@ static void read_block(size_t i, void *arg)
 	block->path = NULL;
 }
 
-/* Read the blocks noted, once btrfs has made the subvolume, or drop them if it has ended. */
-static void read_blocks(struct receive_ahead *ahead, int ended)
+static void drop_blocks(struct receive_ahead *ahead)
 {
-	char name[PATH_MAX];
 	size_t i;
 
-	if (!ahead->blocks.n)
-		return;
-	memcpy(name, ahead->file, ahead->name);
-	name[ahead->name] = 0;
-	ahead->top = look_up_beneath(ahead->fd, name);
-	if (ahead->top >= 0)
-		parallel_unless_cached(THREADS, ahead->blocks.n, read_block, ahead,
-				       &ahead->blocks_read, 1);
-	else if (!ended && ahead->blocks.n < WINDOW)
-		return;
-	close(ahead->top);
 	for (i = 0; i < ahead->blocks.n; i++)
 		free(ahead->blocks.v[i].path);
 	ahead->blocks.n = 0;
+}
+
+/* Read the blocks noted, once btrfs has made the subvolume; keep a window of them until then. */
+static void read_blocks(struct receive_ahead *ahead)
+{
+	if (!ahead->blocks.n)
+		return;
+	ahead->file[ahead->name] = 0;
+	ahead->top = look_up_beneath(ahead->fd, ahead->file);
+	if (ahead->top >= 0)
+		parallel_unless_cached(THREADS, ahead->blocks.n, read_block, ahead,
+				       &ahead->blocks_read, 1);
+	if (ahead->top >= 0 || ahead->blocks.n >= WINDOW)
+		drop_blocks(ahead);
+	close(ahead->top);
 }
 
 /* Look up all paths of the window, or read all leaves if these are many. */
@@ -328,6 +330,7 @@ static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const struc
 	if (ahead->parent >= 0)
 		close(ahead->parent);
 	ahead->parent = -1;
+	drop_blocks(ahead);
 	ahead->begun = begun;
 	ahead->leaves = ahead->touched = ahead->sweep.n = 0;
 	ahead->looked_up = ahead->blocks_read = (struct sampling) { .alone = 1 };
@@ -451,7 +454,7 @@ static int next(struct receive_ahead *ahead)
 	case C_END:
 		writeback_end(ahead->at);
 		look_up_all(ahead);
-		read_blocks(ahead, 1);
+		read_blocks(ahead);
 		subvolume_begins(ahead, ahead->begun, NULL);
 		break;
 	case C_WRITE:
@@ -504,7 +507,7 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		if (!there || ahead.nr_paths >= WINDOW)
 			look_up_all(&ahead);
 		if (!there || ahead.blocks.n >= WINDOW)
-			read_blocks(&ahead, 0);
+			read_blocks(&ahead);
 		/* reading that was begun goes on without a pause */
 		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))
 			continue;
