@@ -1,178 +1,123 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The buffer of a receive, in chunks. While btrfs keeps up, the same few chunks are used again and
- * again and stay in the processor's cache.
+ * The buffer of a receive, a ring. While btrfs keeps up, its beginning is used again and again and
+ * stays in the processor's cache.
  */
+#include <unistd.h>
 #include <sys/mman.h>
 
 #include "queue.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
+#define LEAST 4096			/* with less room it is full */
 
-#define LEAST 4096			/* with less room, a new chunk is begun */
-
-static void *map(size_t size)
+static void *map(void *at, size_t size, int flags, int fd)
 {
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+static u64 whole_chunks(u64 bytes, u64 most)
+{
+	u64 size = min_u64(bytes / QUEUE_CHUNK * QUEUE_CHUNK, most);
+
+	return size < 2 * QUEUE_CHUNK ? 2 * QUEUE_CHUNK : size;
+}
+
 struct queue *queue_init(u64 bytes)
 {
-	struct queue *queue = map(sizeof(*queue));
-	u32 i;
+	struct queue *queue = map(NULL, sizeof(*queue), MAP_ANONYMOUS, -1);
+	int fd = memfd_create("queue", MFD_CLOEXEC);
 
-	if (!queue)
+	if (!queue || fd < 0)
 		return NULL;
-	queue->chunks = min_u64(bytes / QUEUE_CHUNK, QUEUE_CHUNKS);
-	if (queue->chunks < 2)
-		queue->chunks = 2;
-	queue->most = queue->chunks;
-	queue->memory = map((size_t)queue->chunks * QUEUE_CHUNK);
-	if (!queue->memory)
+	queue->size = queue->most = whole_chunks(bytes, QUEUE_MOST);
+	queue->memory = map(NULL, 2 * queue->size, MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	if (!queue->memory || ftruncate(fd, queue->size) ||
+	    !map(queue->memory, queue->size, MAP_FIXED, fd) ||
+	    !map(queue->memory + queue->size, queue->size, MAP_FIXED, fd))
 		return NULL;
-	/* the first piece has chunk 0 */
-	queue->last = 1;
-	for (i = 1; i < queue->chunks; i++)
-		queue->free[queue->nr_free++] = queue->chunks - i;
-	queue->nr_bare = queue->nr_free;
+	close(fd);
 	return queue;
 }
 
-static struct piece *piece_of(const struct queue *queue, u32 number)
+static u8 *memory_of(const struct queue *queue, u64 at)
 {
-	return (struct piece *)&queue->pieces[number % queue->chunks];
+	return queue->memory + (at - queue->base) % queue->size;
 }
 
-static u8 *memory_of(const struct queue *queue, const struct piece *piece)
+/* Give back the memory of whole chunks before @position, but keep the first one of the ring. */
+static void give_back(struct queue *queue, u64 position)
 {
-	return queue->memory + (size_t)piece->chunk * QUEUE_CHUNK;
+	for (; queue->freed + QUEUE_CHUNK <= position; queue->freed += QUEUE_CHUNK)
+		if (queue->freed % queue->size)
+			madvise(queue->memory + queue->freed % queue->size, QUEUE_CHUNK, MADV_REMOVE);
 }
 
 u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 {
-	struct piece *piece = piece_of(queue, queue->last - 1);
-	u8 *from = memory_of(queue, piece) + piece->used, *to;
-	int empty = queue->begin == queue->end;
+	u8 *from = memory_of(queue, queue->end);
+	u64 position = queue->end - queue->base;
 
-	*room = QUEUE_CHUNK - piece->used;
-	if (*room >= held + LEAST)
-		return from;
-	if (empty) {
-		/* all was taken: begin the last chunk again */
-		queue->kept = queue->end;
-	} else if (queue->nr_free > queue->nr_bare ||
-		   (queue->nr_free && queue->chunks - queue->nr_bare < queue->most)) {
-		piece = piece_of(queue, queue->last);
-		piece->chunk = queue->free[--queue->nr_free];
-		queue->nr_bare = min_u64(queue->nr_bare, queue->nr_free);
-		if (queue->peak < queue->chunks - queue->nr_free)
-			queue->peak = queue->chunks - queue->nr_free;
-		/* allocate all pages at once; before Linux 5.14 each page faults */
-		madvise(memory_of(queue, piece), QUEUE_CHUNK, MADV_POPULATE_WRITE);
-	} else {
-		return NULL;
+	/* all was taken: go back to the beginning of the ring */
+	if (queue->begin == queue->end && position >= QUEUE_CHUNK) {
+		queue->base = queue->end;
+		atomic_thread_fence(memory_order_seq_cst);
+		from = memmove(queue->memory, from, held);
+		give_back(queue, position + held + QUEUE_CHUNK - 1);
+		position = queue->freed = 0;
 	}
-	piece->used = 0;
-	piece->at = queue->end;
-	queue->last += !empty;
-	to = memory_of(queue, piece);
-	memmove(to, from, held);
-	*room = QUEUE_CHUNK;
-	return to;
-}
-
-u64 queue_memory(const struct queue *queue)
-{
-	return (u64)(queue->chunks - queue->nr_bare) * QUEUE_CHUNK;
+	*room = queue->freed + queue->most - min_u64(position, queue->freed + queue->most);
+	return *room >= held + LEAST ? from : NULL;
 }
 
 void queue_limit(struct queue *queue, u64 bytes)
 {
-	u32 keep;
-
-	queue->most = min_u64(bytes / QUEUE_CHUNK, queue->chunks);
-	if (queue->most < 2)
-		queue->most = 2;
-	keep = min_u64(queue->most, queue->peak);
-	while (queue->nr_bare < queue->nr_free && queue->chunks - queue->nr_bare > keep)
-		madvise(queue->memory + (size_t)queue->free[queue->nr_bare++] * QUEUE_CHUNK,
-			QUEUE_CHUNK, MADV_REMOVE);
-	queue->peak = queue->chunks - queue->nr_free;
+	queue->most = whole_chunks(bytes, queue->size);
 }
 
-void queue_add(struct queue *queue, size_t n)
+void queue_add(struct queue *queue, size_t n, u64 boundary)
 {
-	piece_of(queue, queue->last - 1)->used += n;
 	queue->end += n;
+	queue->boundaries[boundary / QUEUE_CHUNK % QUEUE_CHUNKS] = boundary;
+	queue->boundary = boundary;
 }
 
 const u8 *queue_first(const struct queue *queue, size_t *n)
 {
-	const struct piece *piece = piece_of(queue, queue->first);
-	size_t done = queue->begin - piece->at;
-
-	*n = piece->used - done;
-	return memory_of(queue, piece) + done;
+	*n = queue->end - queue->begin;
+	return memory_of(queue, queue->begin);
 }
 
 void queue_take(struct queue *queue, size_t n)
 {
-	struct piece *piece = piece_of(queue, queue->first);
-
 	queue->begin += n;
-	if (queue->first + 1 != queue->last && queue->begin == piece->at + piece->used) {
-		queue->kept = queue->begin;
-		queue->free[queue->nr_free++] = piece->chunk;
-		queue->first++;
-	}
-}
-
-/* Copy contiguous bytes from offset @at on. Return: how many. */
-static size_t look(const struct queue *queue, u64 at, u8 *to, size_t n)
-{
-	u32 number, last = queue->last;
-
-	for (number = queue->first; number != last; number++) {
-		const struct piece *piece = piece_of(queue, number);
-		u64 from = piece->at, used = piece->used;
-
-		if (at < from || at >= from + used || used > QUEUE_CHUNK ||
-		    piece->chunk >= queue->chunks)
-			continue;
-		n = min_u64(n, from + used - at);
-		memcpy(to, memory_of(queue, piece) + (at - from), n);
-		return n;
-	}
-	return 0;
+	if (queue->begin > queue->base + QUEUE_ON_WAY)
+		give_back(queue, queue->begin - queue->base - QUEUE_ON_WAY);
 }
 
 long queue_look(const struct queue *queue, u64 at, u8 *to, size_t n)
 {
-	size_t found = 0, part;
+	u64 end = queue->end;
 
-	if (at >= queue->end)
+	if (at >= end)
 		return 0;
-	while (found < n && (part = look(queue, at + found, to + found, n - found)))
-		found += part;
-	/* the copy is right if the memory was not used again meanwhile */
+	n = min_u64(n, end - at);
+	memcpy(to, memory_of(queue, at), n);
+	/* the copy is right if the memory was not used again meanwhile, or given back */
 	atomic_thread_fence(memory_order_seq_cst);
-	return found && queue->kept <= at ? (long)found : -1;
+	return at >= queue->base && at + QUEUE_ON_WAY >= queue->begin ? (long)n : -1;
 }
 
 u64 queue_boundary(const struct queue *queue)
 {
-	u32 i, n = queue->nr_boundaries;
-	u64 at = queue->end;
+	u64 at, begin = queue->begin, end = queue->end;
 
-	for (i = n > QUEUE_BOUNDARIES / 2 ? n - QUEUE_BOUNDARIES / 2 : 0; i < n; i++) {
-		at = queue->boundaries[i % QUEUE_BOUNDARIES];
-		if (at >= queue->begin)
-			break;
+	for (at = begin; at < end; at += QUEUE_CHUNK) {
+		u64 boundary = queue->boundaries[at / QUEUE_CHUNK % QUEUE_CHUNKS];
+
+		if (boundary >= begin)
+			return boundary;
 	}
-	return at;
+	return queue->boundary;
 }

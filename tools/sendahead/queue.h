@@ -11,34 +11,19 @@
 
 #include "stream.h"
 
-#define QUEUE_CHUNK (1 << 18)		/* bytes */
-#define QUEUE_CHUNKS 4096
-#define QUEUE_BOUNDARIES 8192
-
-/* Bytes of the stream that are contiguous in memory, in one chunk. */
-struct piece {
-	atomic_ullong at;		/* offset of the first one in the stream */
-	atomic_uint chunk, used;
-};
+#define QUEUE_MOST (1ULL << 30)		/* bytes of the largest buffer */
+#define QUEUE_CHUNK (1 << 18)		/* bytes of the stream, for which one boundary is known */
+#define QUEUE_CHUNKS (QUEUE_MOST / QUEUE_CHUNK + 1)
+#define QUEUE_ON_WAY 65536		/* most bytes taken for btrfs that it has not read yet */
 
 struct queue {
-	u8 *memory;
-	u32 chunks;
-	u32 most;			/* limit of chunks with memory */
-	u32 peak;			/* most chunks in use since the last queue_limit() */
-	u32 nr_free;
-	u32 nr_bare;			/* the first so many free chunks have no memory */
-	u32 free[QUEUE_CHUNKS];		/* a stack: the chunk freed last is used first */
-	atomic_uint first, last;	/* pieces first to last - 1 are in use, modulo chunks */
-	struct piece pieces[QUEUE_CHUNKS];
-	/*
-	 * Offsets in the stream. Added and not taken: begin to end. Bytes from kept on are still
-	 * in memory.
-	 */
-	atomic_ullong kept, begin, end;
-	/* offsets at which commands begin, the last ones; nr_boundaries counts all */
-	atomic_uint nr_boundaries;
-	atomic_ullong boundaries[QUEUE_BOUNDARIES];
+	u8 *memory;			/* a ring, mapped twice: bytes that wrap around are contiguous */
+	u64 size, most;			/* of the ring; limit of the memory that it uses */
+	u64 freed;			/* memory was given back up to this position in the ring */
+	/* offsets in the stream: at the beginning of the ring; added and not taken: begin to end */
+	atomic_ullong base, begin, end;
+	/* at which commands begin: the last one in each chunk, and of all */
+	atomic_ullong boundaries[QUEUE_CHUNKS], boundary;
 	atomic_uint lost;		/* the commands cannot be followed any more */
 	/* the last subvolume that has begun */
 	atomic_uint begun;		/* its number in the stream, from 1 */
@@ -59,19 +44,13 @@ struct queue *queue_init(u64 bytes);
  */
 u8 *queue_room(struct queue *queue, size_t held, size_t *room);
 
-/* Add @n bytes that were put at the address of queue_room(). */
-void queue_add(struct queue *queue, size_t n);
+/* Add @n bytes that were put at the address of queue_room(); a command begins at @boundary. */
+void queue_add(struct queue *queue, size_t n, u64 boundary);
 
-/* Return: bytes of memory that the queue uses. */
-u64 queue_memory(const struct queue *queue);
-
-/*
- * Limit the memory to so many bytes. Free memory beyond the limit, and beyond the most that was in
- * use since the last call, is given back.
- */
+/* Limit the memory to so many bytes. */
 void queue_limit(struct queue *queue, u64 bytes);
 
-/* Return: the first bytes that were not taken; @n is set to how many of them are contiguous. */
+/* Return: the first bytes that were not taken, @n of them. */
 const u8 *queue_first(const struct queue *queue, size_t *n);
 
 /* Remove the first @n bytes. */
@@ -84,11 +63,11 @@ void queue_take(struct queue *queue, size_t n);
  * @to: where to copy them
  * @n: most bytes to copy
  *
- * Return: bytes copied, 0 if none is there yet, -1 if the memory has been used again
+ * Return: bytes copied, 0 if none is there yet, -1 if btrfs may have read them already
  */
 long queue_look(const struct queue *queue, u64 at, u8 *to, size_t n);
 
-/* Return: the offset of the first command that was not taken, of those that are known. */
+/* Return: the offset of a command that was not taken, near the first one. */
 u64 queue_boundary(const struct queue *queue);
 
 #endif

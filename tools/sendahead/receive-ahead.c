@@ -38,14 +38,14 @@
 #define PAUSES 2			/* then the stream counts as paused */
 #define LEFT 100			/* then btrfs counts as stopped */
 
-/* A block of a file that a command will change in part. */
-struct block {
-	char *path;			/* in the subvolume; freed and NULL when the block was read */
-	u64 offset;
+/* A range of a file that a command will change. */
+struct change {
+	char *path;			/* in the subvolume; freed and NULL when its blocks were read */
+	u64 begin, end;
 };
 
-struct blocks {
-	struct block *v;
+struct changes {
+	struct change *v;
 	size_t n, room;
 };
 
@@ -55,9 +55,7 @@ struct receive_ahead {
 	int fd;				/* of the directory */
 	u64 at;				/* offset in the stream: the next command */
 	u32 version;			/* of the stream */
-	u8 copy[65536];			/* a copy of part of the stream */
-	u64 copied_at;
-	size_t copied;
+	u8 copy[COMMAND_MOST];		/* a copy of the stream from there on */
 	struct disk disk;
 	size_t most;			/* leaves */
 	/* the subvolume that @at is in */
@@ -76,7 +74,7 @@ struct receive_ahead {
 	char *paths[WINDOW + 1];	/* to be looked up; a command has up to two */
 	size_t nr_paths;
 	struct sampling looked_up;
-	struct blocks blocks;		/* to be read */
+	struct changes changes;		/* whose first and last blocks are to be read */
 	int top;			/* the new subvolume, opened while blocks are read */
 	struct sampling blocks_read;
 	struct sweep sweep;		/* leaves to be read */
@@ -196,52 +194,59 @@ static void look_up(size_t i, void *arg)
 	ahead->shared->stats.paths++;
 }
 
-static void read_block(size_t i, void *arg)
+/* Read the block that is changed only up to @at, or from there on. */
+static void read_end(struct receive_ahead *ahead, int fd, u64 at)
 {
-	struct receive_ahead *ahead = arg;
-	struct block *block = &ahead->blocks.v[i];
-	int in_parent, fd = -1;
 	u8 byte;
 
-	if (!block->path)
-		return;
-	throttle_enter(1);
-	in_parent = look_up_beneath(ahead->parent, block->path);
-	if (in_parent >= 0)
-		fd = open_beneath(ahead->top, block->path);
-	if (fd >= 0) {
-		posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-		if (pread(fd, &byte, 1, block->offset) == 1)
-			ahead->shared->stats.data_bytes += BLOCK;
-	}
-	throttle_leave();
-	close(in_parent);
-	close(fd);
-	free(block->path);
-	block->path = NULL;
+	if (at % BLOCK && pread(fd, &byte, 1, at - at % BLOCK) == 1)
+		ahead->shared->stats.data_bytes += BLOCK;
 }
 
-static void drop_blocks(struct receive_ahead *ahead)
+/* In a file that the parent does not have, no block is read: there is nothing to change. */
+static void read_ends(size_t i, void *arg)
+{
+	struct receive_ahead *ahead = arg;
+	struct change *change = &ahead->changes.v[i];
+	int fd;
+
+	if (!change->path)
+		return;
+	throttle_enter(1);
+	fd = open_beneath(ahead->top, change->path);
+	if (fd >= 0) {
+		posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+		read_end(ahead, fd, change->begin);
+		if (change->begin / BLOCK != change->end / BLOCK || !(change->begin % BLOCK))
+			read_end(ahead, fd, change->end);
+	}
+	throttle_leave();
+	close(fd);
+	free(change->path);
+	change->path = NULL;
+}
+
+static void drop_changes(struct receive_ahead *ahead)
 {
 	size_t i;
 
-	for (i = 0; i < ahead->blocks.n; i++)
-		free(ahead->blocks.v[i].path);
-	ahead->blocks.n = 0;
+	for (i = 0; i < ahead->changes.n; i++)
+		free(ahead->changes.v[i].path);
+	ahead->changes.n = 0;
 }
 
 /* Read the blocks noted, once btrfs has made the subvolume; keep a window of them until then. */
 static void read_blocks(struct receive_ahead *ahead)
 {
-	if (!ahead->blocks.n)
+	if (!ahead->changes.n)
 		return;
 	ahead->file[ahead->name] = 0;
 	ahead->top = look_up_beneath(ahead->fd, ahead->file);
 	if (ahead->top >= 0)
-		parallel_unless_cached(THREADS, ahead->blocks.n, read_block, ahead,
+		parallel_unless_cached(THREADS, ahead->changes.n, read_ends, ahead,
 				       &ahead->blocks_read, 1);
-	if (ahead->top >= 0 || ahead->blocks.n >= WINDOW)
-		drop_blocks(ahead);
+	if (ahead->top >= 0 || ahead->changes.n >= WINDOW)
+		drop_changes(ahead);
 	close(ahead->top);
 }
 
@@ -330,7 +335,7 @@ static void subvolume_begins(struct receive_ahead *ahead, u32 begun, const struc
 	if (ahead->parent >= 0)
 		close(ahead->parent);
 	ahead->parent = -1;
-	drop_blocks(ahead);
+	drop_changes(ahead);
 	ahead->begun = begun;
 	ahead->leaves = ahead->touched = ahead->sweep.n = 0;
 	ahead->looked_up = ahead->blocks_read = (struct sampling) { .alone = 1 };
@@ -365,29 +370,16 @@ static void overtaken(struct receive_ahead *ahead)
 	}
 }
 
-/* Point @p to the next bytes of the stream. Return: how many of @n are there. */
-static size_t peek(struct receive_ahead *ahead, const u8 **p, size_t n)
+/* Copy the next @n bytes of the stream. Return: how many of them are there. */
+static size_t peek(struct receive_ahead *ahead, size_t n)
 {
-	long more;
-	u64 done;
+	long there = queue_look(ahead->queue, ahead->at, ahead->copy, n);
 
-	/* so many bytes that were given to btrfs may not have been read by it */
-	if (ahead->at + RECEIVE_ON_WAY < ahead->queue->begin)
+	if (there < 0) {
 		overtaken(ahead);
-	done = ahead->at - ahead->copied_at;
-	if (ahead->at < ahead->copied_at || done + n > ahead->copied) {
-		ahead->copied = 0;
-		more = queue_look(ahead->queue, ahead->at, ahead->copy, sizeof(ahead->copy));
-		if (more < 0)
-			overtaken(ahead);
-		if (more <= 0)
-			return 0;
-		ahead->copied_at = ahead->at;
-		ahead->copied = more;
-		done = 0;
+		there = queue_look(ahead->queue, ahead->at, ahead->copy, n);
 	}
-	*p = ahead->copy + done;
-	return min_u64(n, ahead->copied - done);
+	return there > 0 ? there : 0;
 }
 
 /* Note the file that a command writes to, for writeback. */
@@ -403,28 +395,23 @@ static void take_written(struct receive_ahead *ahead, const struct command *comm
 	writeback_add(ahead->file, ahead->at, command->size);
 }
 
-/* Note the blocks that a write changes only in part. */
-static void take_blocks(struct receive_ahead *ahead, const struct command *command)
+/* Note a write, if it changes a block only in part. */
+static void take_change(struct receive_ahead *ahead, const struct command *command)
 {
 	const struct text *path = &command->attribute[A_PATH];
 	const struct text *offset = &command->attribute[A_FILE_OFFSET];
-	u64 ends[2];
-	int i;
+	struct change change;
 
 	if (!is_path(path) || !ahead->name || offset->n != 8)
 		return;
-	ends[0] = get_u64(offset->p);
-	ends[1] = ends[0] + command->attribute[A_DATA].n;
-	for (i = 0; i < 2; i++) {
-		char *copy;
-
-		if (!(ends[i] % BLOCK) || (i && ends[0] % BLOCK && ends[0] / BLOCK == ends[1] / BLOCK))
-			continue;
-		copy = strndup((const char *)path->p, path->n);
-		if (!copy)
-			give_up("no memory for paths");
-		*append(&ahead->blocks) = (struct block) { copy, ends[i] - ends[i] % BLOCK };
-	}
+	change.begin = get_u64(offset->p);
+	change.end = change.begin + command->attribute[A_DATA].n;
+	if (!(change.begin % BLOCK) && !(change.end % BLOCK))
+		return;
+	change.path = strndup((const char *)path->p, path->n);
+	if (!change.path)
+		give_up("no memory for paths");
+	*append(&ahead->changes) = change;
 }
 
 /* Handle the next command of the stream. Return: 0 if it is not there yet. */
@@ -432,17 +419,16 @@ static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
 	struct command command;
-	const u8 *p;
-	size_t n = peek(ahead, &p, ahead->parent >= 0 || ahead->writes ? COMMAND_MOST : FIRST_MOST);
+	size_t n = peek(ahead, ahead->parent >= 0 || ahead->writes ? COMMAND_MOST : FIRST_MOST);
 
-	if (n >= STREAM_HEAD && stream_version(p)) {
-		ahead->version = stream_version(p);
+	if (n >= STREAM_HEAD && stream_version(ahead->copy)) {
+		ahead->version = stream_version(ahead->copy);
 		ahead->at += STREAM_HEAD;
 		return 1;
 	}
 	if (n < COMMAND_HEAD)
 		return 0;
-	command_parse(&command, p, n, ahead->version);
+	command_parse(&command, ahead->copy, n, ahead->version);
 	switch (command.number) {
 	case C_SUBVOL:
 	case C_SNAPSHOT:
@@ -462,7 +448,7 @@ static int next(struct receive_ahead *ahead)
 		if (ahead->writes)
 			take_written(ahead, &command);
 		if (ahead->parent >= 0 && command.number == C_WRITE)
-			take_blocks(ahead, &command);
+			take_change(ahead, &command);
 		break;
 	}
 	if (follows && command.number > C_SNAPSHOT && command.number < C_UPDATE_EXTENT) {
@@ -506,7 +492,7 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		pauses = there || end != before ? 0 : pauses + 1;
 		if (!there || ahead.nr_paths >= WINDOW)
 			look_up_all(&ahead);
-		if (!there || ahead.blocks.n >= WINDOW)
+		if (!there || ahead.changes.n >= WINDOW)
 			read_blocks(&ahead);
 		/* reading that was begun goes on without a pause */
 		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))

@@ -91,11 +91,11 @@ struct pump {
 static void size_buffer(struct pump *pump)
 {
 	struct queue *queue = pump->queue;
-	u64 left = pump->sized ? room_memory() + queue_memory(queue) : NONE;
 
-	queue_limit(queue, left / BUFFER_SHARE);
-	if (pump->sized)
-		pump->sized = now_ns();
+	if (!pump->sized)
+		return;
+	queue_limit(queue, (room_memory() + queue->end - queue->begin) / BUFFER_SHARE);
+	pump->sized = now_ns();
 }
 
 static void add(struct pump *pump, size_t n)
@@ -108,9 +108,7 @@ static void add(struct pump *pump, size_t n)
 		memcpy(queue->command, fold->first, sizeof(queue->command));
 		queue->begun = fold->begun;
 	}
-	queue_add(queue, n);
-	queue->boundaries[queue->nr_boundaries % QUEUE_BOUNDARIES] = queue->end + fold->left;
-	queue->nr_boundaries++;
+	queue_add(queue, n, queue->end + n + fold->left);
 	queue->lost = fold->lost;
 	pump->held -= n;
 	shared_tell_news();
@@ -229,7 +227,7 @@ static int hand_on(struct pump *pump)
 		}
 		if (queue->begin < pump->end)
 			n = min_u64(n, pump->end - queue->begin);
-		done = write(pump->out, p, min_u64(n, RECEIVE_ON_WAY));
+		done = write(pump->out, p, min_u64(n, QUEUE_ON_WAY));
 		/* the control group is short of memory for the moment */
 		if (done < 0 && errno == ENOMEM)
 			usleep(LOOK_NS / 1000 * LOOKS);
@@ -260,12 +258,12 @@ static void pump_all(struct pump *pump)
 			fds[0].fd = pump->in;
 		if (queue->begin != queue->end && !ends)
 			fds[1].events = POLLOUT;
-		/* also wake up to give memory back that has not been used for a while */
-		waits = ends || (p && pump->held && !pump->waited) ||
-			queue->nr_free > queue->nr_bare;
+		waits = ends || (p && pump->held && !pump->waited);
 		n = ppoll(fds, 2, waits ? &wait : NULL, NULL);
-		if (n < 0 && errno != EINTR)
+		if (n < 0 && errno != EINTR) {
+			pump->error = errno;
 			return;
+		}
 		if (!n || (pump->sized && now_ns() - pump->sized > MEMORY_NS))
 			size_buffer(pump);
 		/* nothing has arrived for PATIENCE_NS */
@@ -296,14 +294,14 @@ int receive_run(const struct options *options, struct queue *queue, struct share
 		return -1;
 	fcntl(in, F_SETPIPE_SZ, PIPE_SIZE);
 	/* its size differs with large pages */
-	fcntl(fds[1], F_SETPIPE_SZ, RECEIVE_ON_WAY);
+	fcntl(fds[1], F_SETPIPE_SZ, QUEUE_ON_WAY);
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	child_start(options->piped, options->command, fds[0], STDIN_FILENO);
 	close(fds[0]);
 	started();
 	pump.sized = options->buffer ? 0 : now_ns();
 	size_buffer(&pump);
-	shared->stats.buffer_bytes = (u64)queue->most * QUEUE_CHUNK;
+	shared->stats.buffer_bytes = queue->most;
 	pump.target = options->directory;
 	if (!options->no_sync)
 		pump.directory = open(options->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

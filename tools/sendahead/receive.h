@@ -9,8 +9,6 @@
 #include "queue.h"
 #include "shared.h"
 
-#define RECEIVE_ON_WAY 65536		/* most bytes given to btrfs and not read by it */
-
 /* Make the buffer, of the size asked for or the default. Return: it, or NULL: btrfs runs alone. */
 struct queue *receive_buffer(const struct options *options);
 

@@ -47,7 +47,7 @@ void writeback_end(u64 at)
 
 	if (!last || last->at != NONE)
 		return;
-	last->at = at + RECEIVE_ON_WAY;
+	last->at = at + QUEUE_ON_WAY;
 	if (last->bytes < LEAST)
 		free(files.v[--files.n].path);
 }
