@@ -21,7 +21,6 @@ struct shared *shared_init(void)
 	if (memory == MAP_FAILED)
 		return NULL;
 	shared = memory;
-	atomic_init(&shared->awaited_data, NONE);
 	return shared;
 }
 
@@ -33,10 +32,8 @@ static void wake(void)
 
 void shared_tell(const struct told *told, u64 bytes)
 {
-	int is_news = told->begun != atomic_load(&shared->begun) ||
-		told->has_extents != shared->told.has_extents;
-
-	if (is_news) {
+	if (told->begun != atomic_load(&shared->begun) ||
+	    told->has_extents != shared->told.has_extents) {
 		atomic_store(&shared->begun, 0);
 		atomic_store(&shared->data, 0);
 		atomic_store(&shared->ino, 0);
@@ -46,10 +43,7 @@ void shared_tell(const struct told *told, u64 bytes)
 	atomic_store(&shared->data, told->data);
 	atomic_store(&shared->ino, told->ino);
 	atomic_store(&shared->stream_bytes, bytes);
-	/* this may be called for each command: wake nobody who would have to wait on */
-	if (is_news || shared_passed(told->begun, atomic_load(&shared->awaited_data),
-				     atomic_load(&shared->awaited_ino)))
-		wake();
+	wake();
 }
 
 void shared_tell_sender(pid_t pid)
@@ -134,19 +128,13 @@ int shared_told(u32 subvolume, struct told *told)
 
 int shared_wait(u32 subvolume, u64 data, u64 ino)
 {
-	int over;
-
-	atomic_store(&shared->awaited_data, data);
-	atomic_store(&shared->awaited_ino, ino);
 	for (;;) {
 		u32 changes = atomic_load(&shared->changes);
 
-		over = shared_over() || atomic_load(&shared->begun) > subvolume;
-		if (over || shared->alone || (!data && !ino) || shared_passed(subvolume, data, ino))
-			break;
+		if (shared_over() || atomic_load(&shared->begun) > subvolume)
+			return -1;
+		if (shared->alone || (!data && !ino) || shared_passed(subvolume, data, ino))
+			return 0;
 		wait_change(changes, 0);
 	}
-	atomic_store(&shared->awaited_data, NONE);
-	atomic_store(&shared->awaited_ino, 0);
-	return over ? -1 : 0;
 }

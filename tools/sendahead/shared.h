@@ -32,8 +32,6 @@ struct shared {
 	atomic_uint changes;	/* a futex, incremented when something below changes */
 	atomic_uint begun;	/* as in struct told */
 	atomic_ullong data, ino, stream_bytes;
-	/* what the reader waits for in shared_wait(); NONE and 0: it does not wait */
-	atomic_ullong awaited_data, awaited_ino;
 	atomic_uint awaits_news;	/* the reader is in shared_wait_news() */
 	atomic_uint shown;	/* the progress is on the terminal */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */

@@ -115,19 +115,18 @@ void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *ar
 int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
 			   struct sampling *sampling, u32 copies)
 {
-	struct job some = {
-		.each = each, .arg = arg, .n = n, .copies = copies, .sampling = sampling,
-	};
-	struct job all = { .each = each, .arg = arg, .n = n, .copies = copies };
+	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
 
 	/* without this file, the kernel does not count what a thread reads */
-	if (access("/proc/self/io", F_OK))
-		some.reads = 1;
-	else if (!sampling->reads)
-		run(sampling->alone ? 1 : threads, &some);
-	if (some.reads || sampling->reads)
-		run(threads, &all);
-	sampling->reads = some.reads || all.reads;
+	job.reads = access("/proc/self/io", F_OK) != 0;
+	if (!job.reads && !sampling->reads) {
+		job.sampling = sampling;
+		run(sampling->alone ? 1 : threads, &job);
+		job.sampling = NULL;
+	}
+	if (job.reads || sampling->reads)
+		run(threads, &job);
+	sampling->reads = job.reads;
 	sampling->passed = sampling->reads ? 0 : sampling->passed + n;
 	return sampling->reads;
 }
