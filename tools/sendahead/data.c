@@ -124,7 +124,6 @@ static void read_batch(struct batch *batch)
 	size_t i;
 
 	sort_list(batch, by_order);
-	throttle_begin();
 	if (batch->n)
 		parallel(data->threads, batch->n, read_piece, batch,
 			 disk_copies(data->disk, batch->v->logical));

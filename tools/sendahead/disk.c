@@ -249,6 +249,32 @@ static u64 time_of_reads(const struct device *device)
 	return ms * 1000 / (reads + 1);
 }
 
+int64_t disk_reads(const struct disk *disk, int *under_way)
+{
+	int64_t sectors = 0;
+	u32 heads = 0;
+	size_t i;
+
+	*under_way = 0;
+	for (i = 0; i < disk->nr_devices; i++) {
+		char path[PATH_MAX + 10];
+		long long done = 0;
+		int n = 0;
+
+		/* two devices may be on the same disk */
+		if (disk->devices[i].head != heads)
+			continue;
+		heads++;
+		snprintf(path, sizeof(path), "%s/stat", disk->devices[i].path ? : "");
+		room_scan(path, "%*s %*s %lld", &done);
+		snprintf(path, sizeof(path), "%s/inflight", disk->devices[i].path ? : "");
+		room_scan(path, "%d", &n);
+		sectors += done;
+		*under_way += n;
+	}
+	return sectors;
+}
+
 u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 {
 	u64 time[MAX_COPIES] = { 0 };

@@ -87,6 +87,9 @@ u32 disk_copies(const struct disk *disk, u64 logical);
  */
 u32 disk_fast_copy(const struct disk *disk, u32 *copy);
 
+/* Return: sectors that all disks have read. Set @under_way to the read requests that they have. */
+int64_t disk_reads(const struct disk *disk, int *under_way);
+
 /* Read from the position @order, past the page cache. Return: 0, or -1. */
 int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes);
 

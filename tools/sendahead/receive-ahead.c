@@ -124,7 +124,7 @@ static int has_heads(struct receive_ahead *ahead)
 {
 	if (!ahead->disk.nodesize) {
 		disk_open(&ahead->disk, ahead->fd);
-		throttle_init(&ahead->disk, ahead->shared, 1);
+		throttle_init(&ahead->disk, ahead->shared);
 		ahead->most = min_u64(room_memory() / SHARE, LIMIT) / ahead->disk.nodesize;
 	}
 	return ahead->disk.has_heads;
@@ -480,6 +480,7 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 	if (ahead.writes)
 		has_heads(&ahead);
 	while (!shared_over()) {
+		u32 changes = shared_changes();
 		u64 before = end;
 		int there;
 
@@ -497,12 +498,7 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		/* reading that was begun goes on without a pause */
 		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))
 			continue;
-		/* with files to write, see each command before btrfs has read it */
-		if (!there && left)
-			shared_wait_news(&queue->end, end, PAUSE_NS);
-		else if (!there && pauses <= PAUSES)
-			shared_pause(PAUSE_NS);
-		else if (!there)
-			shared_wait_news(&queue->end, end, 0);
+		if (!there)
+			shared_await(changes, left || pauses <= PAUSES ? PAUSE_NS : 0);
 	}
 }

@@ -443,33 +443,26 @@ static size_t list_subvolumes(struct send_ahead *ahead, struct subvolume *v)
 }
 
 /*
- * Add the leaves that hold an extent under the same key in subvolumes that are not older: at most as
- * many as it has backrefs, as a later snapshot may not have it.
- */
-static void want_key(struct send_ahead *ahead, const struct extent *extent,
-		     const struct subvolume *subvolumes, size_t n)
-{
-	struct leaf leaf = { .at.key = extent->key };
-	u64 left = extent->refs;
-	size_t i;
-
-	for (i = 0; i < n && left; i++)
-		if (subvolumes[i].generation >= extent->generation && left--)
-			sweep_want(&ahead->sweep, subvolumes[i].id, &leaf);
-}
-
-/*
  * A shared backref names a leaf, which may be in any subvolume. It is looked for under the key of the
- * extent: snapshots have the same files under the same inode numbers.
+ * extent, as snapshots have the same files under the same inode numbers: in subvolumes that are not
+ * older, at most as many as the extent has backrefs, as a later snapshot may not have it.
  */
 static void find_shared(struct send_ahead *ahead, size_t from, size_t to)
 {
 	struct subvolume subvolumes[SUBVOLUMES];
-	size_t i, found = list_subvolumes(ahead, subvolumes);
+	size_t i, j, n = list_subvolumes(ahead, subvolumes);
 
-	for (i = from; i < to && (to - from) * found <= SHARED_KEYS; i++)
-		if (ahead->extents.v[i].read)
-			want_key(ahead, &ahead->extents.v[i], subvolumes, found);
+	if ((to - from) * n > SHARED_KEYS)
+		return;
+	for (i = from; i < to; i++) {
+		const struct extent *extent = &ahead->extents.v[i];
+		struct leaf leaf = { .at.key = extent->key };
+		u64 left = extent->read ? extent->refs : 0;
+
+		for (j = 0; j < n && left; j++)
+			if (subvolumes[j].generation >= extent->generation && left--)
+				sweep_want(&ahead->sweep, subvolumes[j].id, &leaf);
+	}
 }
 
 /*
@@ -648,7 +641,7 @@ static void wait_for_extents(struct send_ahead *ahead)
 		return;
 	while (!shared_over() && atomic_load(&ahead->shared->begun) <= ahead->subvolume &&
 	       !(shared_begun(ahead->subvolume, &told) && told.has_extents))
-		shared_pause(POLL_NS);
+		shared_await(shared_changes(), POLL_NS);
 }
 
 static void read_subvolume(struct send_ahead *ahead)
@@ -661,7 +654,7 @@ static void read_subvolume(struct send_ahead *ahead)
 		return;
 	if (!ahead->disk.nodesize) {
 		disk_open(&ahead->disk, ahead->root.fd);
-		throttle_init(&ahead->disk, ahead->shared, 0);
+		throttle_init(&ahead->disk, ahead->shared);
 		set_limits(ahead);
 	}
 	begin(ahead);

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Leaves time of the disk to other processes.
- *
- * The disk and the kernel's elevator take the requests near the head first. As long as new ones of
- * ours keep coming, the requests of others wait until they expire, after half a second with
- * mq-deadline. So while others use the disk, our requests go in batches of some milliseconds of
- * its work. The next batch begins when all of the one before has been read, so requests that
- * wait by then come first.
- *
- * Others are seen between two batches, if the disks have transferred more sectors than we and the
- * send have asked for. At the beginning others are assumed to be there, and for a second longer if
- * any process has read or written any disk meanwhile. While no others are seen, the disk is kept as
- * busy as possible, but for a look now and then.
+ * Leaves time of the disk to other processes. The disk and the kernel's elevator take the requests
+ * near the head first: as long as new ones of ours keep coming, those of others wait, with mq-deadline
+ * for half a second. So beside others our requests go in batches, and the next batch begins when all
+ * of the one before has been read, and what others have asked for by then.
  */
-#include <dirent.h>
-#include <limits.h>
+#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,240 +15,136 @@
 #include "room.h"
 
 #define MS 1000000ULL
-#define BATCH (54 * MS)			/* time of the disk for one batch */
-#define ADMIT (BATCH / 6)		/* requests that come later go into the next batch */
-#define START 16			/* requests of the first batch, */
-#define LEAST 4				/* and the fewest of any */
-#define LOOK_ALONE (1500 * MS)		/* between two looks while no others are seen */
-#define HOLD (1000 * MS)		/* others count as present so long after seen */
-#define FIRST (80 * MS)			/* the same after the first look */
-#define AHEAD 256			/* sectors that the send may have under way */
+#define BATCH 24			/* requests */
+#define WAIT (50 * MS)			/* limit of the time for requests of others */
+#define FIRST (100 * MS)		/* others count as present so long at the beginning, */
+#define HOLD (1000 * MS)		/* and so long after seen; otherwise looked for as often */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static const struct disk *disk;
 static struct shared *shared;
-static int receives;
-static int asked;			/* others count as present: batches are made */
-static int pausing;			/* no request is admitted for the moment */
-static u32 under_way, admitted;		/* requests of this batch */
-static u32 size = START;		/* limit of requests of a batch */
-static int full;			/* a request did not fit into this batch */
-static u64 begun;			/* when the batch began */
-static u64 looked;			/* when others were last looked for, 0: never */
-static u64 present;			/* others count as present until then */
-static int64_t others;			/* sectors of others so far */
-static int64_t by_others;		/* the same on all disks, at the first look */
-static int begins;			/* the time after the first look is not over */
-static pid_t child;			/* a child of btrfs that sends for it, or 0 */
+static u32 threads, admitted;		/* threads that read, and requests of this batch */
+static int full;			/* the next request belongs to the next batch */
+static u64 looked, present;		/* last look at others; they count as present until then */
+static int64_t others = INT64_MAX;	/* sectors that others had read by then, at most */
+static int64_t at_first;		/* the same of any disks, at the beginning */
 
-/* Return: the sectors that a process has read, or read and written; below 0: not known. */
-static int64_t used_by(pid_t pid, int written)
+/* Return: sectors that a process has read; 0: none, or not known. Set @waits: for a disk. */
+static int64_t read_by(pid_t pid, int *waits)
 {
-	long long r = -512, w = 0;
-	char path[40];
+	long long bytes = 0;
+	char path[40], state = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
-	room_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld "
-		  "write_bytes: %lld", &r, &w);
-	return (r + (written ? w : 0)) / 512;
+	snprintf(path, sizeof(path), "/proc/%d/io", pid);
+	room_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld", &bytes);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	room_scan(path, "%*d (%*[^)]) %c", &state);
+	*waits = state == 'D';
+	return bytes / 512;
 }
 
-/* The counts of all disks together. */
-struct done {
-	int64_t requests, read, written, under_way;
-};
-
-static struct done count(void)
+/* Return: what processes have read that are neither btrfs, in its session, nor of our pipeline. */
+static int64_t read_by_others(void)
 {
-	struct done done = { 0 };
-	size_t i, k;
+	glob_t processes = { 0 };
+	int64_t sum = 0;
+	size_t i;
 
-	for (i = 0; i < disk->nr_devices; i++) {
-		long long r[2] = { 0 }, w[2] = { 0 }, n = 0;
-		char path[PATH_MAX];
+	glob("/proc/[0-9]*", GLOB_NOSORT, NULL, &processes);
+	for (i = 0; i < processes.gl_pathc; i++) {
+		pid_t pid = atoi(processes.gl_pathv[i] + strlen("/proc/"));
 
-		/* two devices may be on the same disk */
-		for (k = 0; disk->devices[k].head != disk->devices[i].head; k++)
-			;
-		snprintf(path, sizeof(path), "%s/stat", disk->devices[i].path ? : "");
-		if (k == i)
-			room_scan(path, "%lld %*s %lld %*s %lld %*s %lld %*s %lld", &r[0], &r[1],
-				  &w[0], &w[1], &n);
-		done.requests += r[0] + w[0];
-		done.read += r[1];
-		done.written += w[1];
-		done.under_way += n;
+		if (getsid(pid) != shared->sender && getpgid(pid) != getpgrp())
+			sum += read_by(pid, &(int) { 0 });
 	}
-	return done;
-}
-
-/* Return: what processes other than us and our pipeline have used of all disks. Finds @child. */
-static int64_t scan(void)
-{
-	pid_t sender = atomic_load(&shared->sender), pid;
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	int64_t sum = 0, sectors;
-
-	while (proc && !shared_over() && (entry = readdir(proc))) {
-		pid = atoi(entry->d_name);
-		if (pid <= 0 || pid == sender)
-			continue;
-		sectors = used_by(pid, !receives);
-		if (sender && getsid(pid) == sender)
-			child = pid;
-		/* the shell has started this group with us, as the other end of the pipe */
-		else if (sectors > 0 && getpgid(pid) != getpgrp())
-			sum += sectors;
-	}
-	if (proc)
-		closedir(proc);
+	globfree(&processes);
 	return sum;
 }
 
-/* Return: sectors of a count that are neither ours nor of the send; 0: not known. */
-static int64_t of_others(int64_t sectors)
+/*
+ * Return: sectors that the disks have read for others, less what btrfs, or a child that sends for it,
+ * has under way. Set @waiting to the read requests under way, but for one that btrfs waits for.
+ */
+static int64_t count(int *waiting)
 {
-	int64_t ours = used_by(getpid(), 0), sent = shared->alone ? 0 : used_by(shared->sender, 0);
-	int64_t by_child = child ? used_by(child, 0) : 0;
+	pid_t btrfs = shared->alone ? 0 : shared->sender, child;
+	int64_t sectors = disk_reads(disk, waiting);
+	char path[60];
+	int waits;
 
-	return ours < 0 || sent < 0 ? 0 : sectors - ours - sent - (by_child > 0 ? by_child : 0);
+	sectors -= read_by(getpid(), &waits);
+	sectors -= read_by(btrfs, &waits);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", btrfs, btrfs);
+	if (room_scan(path, "%d", &child) == 1)
+		sectors -= read_by(child, &waits);
+	*waiting -= waits;
+	return sectors;
 }
 
 int64_t throttle_reads(void)
 {
-	return disk ? of_others(count().read) : 0;
+	return disk ? count(&(int) { 0 }) : 0;
 }
 
-void throttle_init(const struct disk *of, struct shared *with, int for_receive)
+void throttle_init(const struct disk *of, struct shared *with)
 {
-	if (used_by(getpid(), 0) < 0)
+	if (access("/proc/self/io", R_OK))
 		return;
 	disk = of;
 	shared = with;
-	receives = for_receive;
-	asked = 1;
+	at_first = read_by_others();
+	looked = now_ns();
+	present = looked + FIRST;
 }
 
-/*
- * No request of ours is under way. Wait until the disks have completed as many requests as are under
- * way now, of others or of the send, and, but for the first time, until at most one is left, which
- * may be the send's. Set @least and @most to bounds of the sectors of others: what the send has under
- * way, about a block for each request, was subtracted, but the disks count it only when it is
- * complete.
- */
-static void give_way(int64_t *least, int64_t *most)
-{
-	struct done before = count(), done = before;
-	u64 end = now_ns() + (begins ? BATCH / 2 : 2 * BATCH);
-	int64_t now;
-
-	*least = INT64_MIN;
-	*most = INT64_MAX;
-	for (;;) {
-		now = of_others(done.read + (receives ? 0 : done.written));
-		*least = now > *least ? now : *least;
-		now += done.under_way * disk->nodesize / 512;
-		*most = now < *most ? now : *most;
-		if ((done.requests >= before.requests + before.under_way &&
-		     (done.under_way < 2 || !looked)) ||
-		    !done.under_way || now_ns() > end || shared_over())
-			return;
-		usleep(500);
-		done = count();
-	}
-}
-
-/*
- * Have others used the disks? Then the lower bound rises over the bounds so far. But so it does by
- * what the send has had under way at these, so another process must have used a disk, too. The rise
- * is enough if it is more than that. Just after the first look, the process is.
- */
+/* No request of ours is under way: let those of others be done. Have others read since the last look? */
 static void look(void)
 {
-	int64_t least, most, by = 0;
-	int first = !looked, over;
-	pid_t known = child;
+	u64 end = now_ns() + WAIT;
+	int64_t sectors;
+	int waiting;
 
-	give_way(&least, &most);
+	while (sectors = count(&waiting), waiting > 0 && now_ns() < end && !shared_over())
+		usleep(500);
 	looked = now_ns();
-	over = begins && looked >= present;
-	if (first || over || least > others) {
-		by = scan();
-		/* what a new child has read so far is not that of others: begin anew */
-		first |= child != known;
+	if (sectors > others || (at_first < INT64_MAX && read_by_others() > at_first)) {
+		present = looked + HOLD;
+		others = at_first = INT64_MAX;
+		shared->stats.others++;
 	}
-	if (first) {
-		present = looked + FIRST;
-		others = most;
-		by_others = by;
-		begins = 1;
-	} else if (over || !begins) {
-		int seen = by > by_others || least > others + AHEAD;
-
-		begins = 0;
-		if (seen)
-			present = looked + HOLD;
-		if (seen && least > others)
-			shared->stats.others++;
-		if (by)
-			by_others = by;
-		if (least > others)
-			others = least;
-	}
-	asked = looked < present;
+	/* a request of btrfs is no larger than a node, as a rule */
+	if (others == INT64_MAX)
+		others = sectors + (waiting + 1) * disk->nodesize / 512;
+	if (looked >= present)
+		at_first = INT64_MAX;
 }
 
-void throttle_begin(void)
+/* Is the batch complete? While others are not seen, it is after a second. */
+static int is_full(u32 requests)
 {
-	pthread_mutex_lock(&lock);
-	size = LEAST;
-	pthread_mutex_unlock(&lock);
+	return now_ns() < present ? admitted + requests > BATCH :
+		looked < present || now_ns() - looked >= HOLD;
 }
 
 void throttle_enter(u32 requests)
 {
 	pthread_mutex_lock(&lock);
-	while (pausing || (asked && under_way &&
-			   (admitted + requests > size || now_ns() - begun >= ADMIT))) {
-		full = 1;
+	while (disk && (full |= is_full(requests)) && threads)
 		pthread_cond_wait(&change, &lock);
+	if (full) {
+		look();
+		full = admitted = 0;
 	}
-	if (!under_way++) {
-		begun = now_ns();
-		admitted = full = 0;
-	}
+	threads++;
 	admitted += requests;
 	pthread_mutex_unlock(&lock);
-}
-
-/* No request of ours is under way. A full batch tells how many requests fit into its time. */
-static void end_batch(void)
-{
-	u64 took = now_ns() - begun;
-
-	if (asked && full && took)
-		size = admitted * min_u64(BATCH * 100 / took, 200) / 100;
-	if (size < LEAST)
-		size = LEAST;
-	/* if the batch took no time, nobody has waited for it */
-	if (pausing || (asked && (took >= 2 * MS || !looked))) {
-		pausing = 1;
-		pthread_mutex_unlock(&lock);
-		look();
-		pthread_mutex_lock(&lock);
-	}
-	pausing = 0;
-	pthread_cond_broadcast(&change);
 }
 
 void throttle_leave(void)
 {
 	pthread_mutex_lock(&lock);
-	if (!--under_way)
-		end_batch();
-	else if (looked && now_ns() - looked >= LOOK_ALONE)
-		pausing = 1;
+	if (!--threads)
+		pthread_cond_broadcast(&change);
 	pthread_mutex_unlock(&lock);
 }

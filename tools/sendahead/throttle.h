@@ -12,14 +12,10 @@
  * throttle_init() - begin to watch the disks of a file system
  * @disk: the file system
  * @shared: tells which process runs btrfs, whose reads are not those of others
- * @for_receive: btrfs receives: writes are not those of others either
  *
  * If the kernel does not count what each process reads, nothing is ever held back.
  */
-void throttle_init(const struct disk *disk, struct shared *shared, int for_receive);
-
-/* Tell that requests follow which may take longer than those before. */
-void throttle_begin(void);
+void throttle_init(const struct disk *disk, struct shared *shared);
 
 /**
  * throttle_enter() - announce a read, and wait while others use the disk
