@@ -131,13 +131,3 @@ u64 chunks_row(const struct chunks *chunks, u64 logical)
 
 	return chunk ? le64toh(chunk->stripes[0].offset) + offset : 0;
 }
-
-void chunks_free(struct chunks *chunks)
-{
-	size_t i;
-
-	for (i = 0; i < chunks->n; i++)
-		free(chunks->v[i].stripes);
-	free(chunks->v);
-	memset(chunks, 0, sizeof(*chunks));
-}

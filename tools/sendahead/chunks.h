@@ -54,6 +54,4 @@ u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 
  */
 u64 chunks_row(const struct chunks *chunks, u64 logical);
 
-void chunks_free(struct chunks *chunks);
-
 #endif

@@ -31,11 +31,6 @@ static int is_sound(const struct command *command, const u8 *p)
 	return get_u32(p + 6) == checksum(p, command->size);
 }
 
-static int is_text(const struct text *text, const char *other)
-{
-	return text->n == strlen(other) && !memcmp(text->p, other, text->n);
-}
-
 /* Is it a temporary name of send? o, inode, generation and a number, such as o257-7-0. */
 static int is_passing(const struct text *path)
 {
@@ -231,7 +226,7 @@ static void renamed(struct fold *fold, const struct text *from, const struct tex
 /* Do files that are made in a directory inherit this attribute? */
 static int is_inherited(const struct text *name)
 {
-	return is_text(name, "system.posix_acl_default") ||
+	return (name->n == 24 && !memcmp(name->p, "system.posix_acl_default", 24)) ||
 		(name->n >= 6 && !memcmp(name->p, "btrfs.", 6));
 }
 

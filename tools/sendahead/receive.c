@@ -111,7 +111,7 @@ static void add(struct pump *pump, size_t n)
 	queue_add(queue, n, queue->end + n + fold->left);
 	queue->lost = fold->lost;
 	pump->held -= n;
-	shared_tell_news();
+	shared_tell_change();
 }
 
 /*

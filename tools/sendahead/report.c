@@ -80,7 +80,8 @@ void report(const struct options *options, struct shared *shared, int receives)
 		fclose(file);
 }
 
-int progress_is_in_background(void)
+/* Is this a background job of the terminal on standard error? */
+static int is_in_background(void)
 {
 	pid_t group = tcgetpgrp(STDERR_FILENO);
 
@@ -93,7 +94,7 @@ void report_on_terminal(const struct options *options, struct shared *shared, co
 	struct stats *stats = &shared->stats;
 	u64 bytes = shared->stream_bytes;
 
-	if (options->quiet || !isatty(STDERR_FILENO) || progress_is_in_background())
+	if (options->quiet || !isatty(STDERR_FILENO) || is_in_background())
 		return;
 	fprintf(stderr, "sendahead %s: %.1f MB in %.1f s, %.1f MB/s; ", command, bytes / 1e6,
 		ns / 1e9, bytes * 1e3 / ns);
@@ -167,7 +168,7 @@ void progress(const struct options *options, struct shared *shared)
 		if (leaves > 0 && bytes)
 			share = fmax(share, planned / leaves *
 				     fmin((double)shared->data / bytes, 1));
-		if (seconds > 1 && shared->stream_bytes && !progress_is_in_background() &&
+		if (seconds > 1 && shared->stream_bytes && !is_in_background() &&
 		    !others_show())
 			show(shared, share, seconds);
 	}

@@ -11,9 +11,6 @@
 /* Show the progress on standard error until this process is killed. */
 void progress(const struct options *options, struct shared *shared) __attribute__((noreturn));
 
-/* Return: whether this is a background job of the terminal on standard error. */
-int progress_is_in_background(void);
-
 /* Print a line of JSON about a send or a receive to standard error or to the file of --json. */
 void report(const struct options *options, struct shared *shared, int receives);
 

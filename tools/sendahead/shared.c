@@ -24,7 +24,7 @@ struct shared *shared_init(void)
 	return shared;
 }
 
-static void wake(void)
+void shared_tell_change(void)
 {
 	atomic_fetch_add(&shared->changes, 1);
 	syscall(SYS_futex, &shared->changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -43,7 +43,7 @@ void shared_tell(const struct told *told, u64 bytes)
 	atomic_store(&shared->data, told->data);
 	atomic_store(&shared->ino, told->ino);
 	atomic_store(&shared->stream_bytes, bytes);
-	wake();
+	shared_tell_change();
 }
 
 void shared_tell_sender(pid_t pid)
@@ -54,41 +54,21 @@ void shared_tell_sender(pid_t pid)
 void shared_tell_over(void)
 {
 	atomic_store(&shared->over, 1);
-	wake();
+	shared_tell_change();
 }
 
-/* Wait until something changes after @changes; at most @ns nanoseconds, 0: without limit. */
-static void wait_change(u32 changes, u64 ns)
+u32 shared_changes(void)
+{
+	return atomic_load(&shared->changes);
+}
+
+void shared_await(u32 changes, u64 ns)
 {
 	/* the kernel's struct timespec, whatever the size of time_t here */
 	long most[2] = { ns / 1000000000, ns % 1000000000 };
 
-	syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, ns ? most : NULL, NULL, 0);
-}
-
-void shared_pause(u64 ns)
-{
-	u32 changes = atomic_load(&shared->changes);
-
 	if (!shared_over())
-		wait_change(changes, ns);
-}
-
-void shared_tell_news(void)
-{
-	if (atomic_exchange(&shared->awaits_news, 0))
-		wake();
-}
-
-void shared_wait_news(const atomic_ullong *number, u64 seen, u64 ns)
-{
-	u32 changes;
-
-	atomic_store(&shared->awaits_news, 1);
-	changes = atomic_load(&shared->changes);
-	if (!shared_over() && atomic_load(number) == seen)
-		wait_change(changes, ns);
-	atomic_store(&shared->awaits_news, 0);
+		syscall(SYS_futex, &shared->changes, FUTEX_WAIT, changes, ns ? most : NULL, NULL, 0);
 }
 
 int shared_over(void)
@@ -116,25 +96,25 @@ int shared_begun(u32 subvolume, struct told *told)
 int shared_told(u32 subvolume, struct told *told)
 {
 	for (;;) {
-		u32 changes = atomic_load(&shared->changes);
+		u32 changes = shared_changes();
 
 		if (shared_begun(subvolume, told))
 			return 0;
 		if (shared_over() || shared->alone || atomic_load(&shared->begun) > subvolume)
 			return -1;
-		wait_change(changes, 0);
+		shared_await(changes, 0);
 	}
 }
 
 int shared_wait(u32 subvolume, u64 data, u64 ino)
 {
 	for (;;) {
-		u32 changes = atomic_load(&shared->changes);
+		u32 changes = shared_changes();
 
 		if (shared_over() || atomic_load(&shared->begun) > subvolume)
 			return -1;
 		if (shared->alone || (!data && !ino) || shared_passed(subvolume, data, ino))
 			return 0;
-		wait_change(changes, 0);
+		shared_await(changes, 0);
 	}
 }

@@ -32,7 +32,6 @@ struct shared {
 	atomic_uint changes;	/* a futex, incremented when something below changes */
 	atomic_uint begun;	/* as in struct told */
 	atomic_ullong data, ino, stream_bytes;
-	atomic_uint awaits_news;	/* the reader is in shared_wait_news() */
 	atomic_uint shown;	/* the progress is on the terminal */
 	atomic_uint over;	/* the stream has ended, or cannot be followed */
 	atomic_int sender;	/* the process that runs btrfs */
@@ -52,20 +51,17 @@ void shared_tell_sender(pid_t pid);
 /* Tell that the stream has ended, or cannot be followed. */
 void shared_tell_over(void);
 
-/* Wake a reader in shared_wait_news(). */
-void shared_tell_news(void);
+/* Tell that something else has changed that the reader waits for. */
+void shared_tell_change(void);
 
-/*
- * Wait until @number is not @seen any more, or the stream ends; at most @ns nanoseconds, 0: without
- * limit. Who changes the number calls shared_tell_news().
- */
-void shared_wait_news(const atomic_ullong *number, u64 seen, u64 ns);
+/* Return: a number that changes with each shared_tell...(). */
+u32 shared_changes(void);
+
+/* Wait until that number is not @changes any more; at most @ns nanoseconds, 0: without limit. */
+void shared_await(u32 changes, u64 ns);
 
 /* Return: whether the stream has ended or cannot be followed. */
 int shared_over(void);
-
-/* Wait for @ns nanoseconds, or until something changes. */
-void shared_pause(u64 ns);
 
 /**
  * shared_begun() - what is known from the stream of its present subvolume
