@@ -31,9 +31,8 @@
 
 struct root {
 	int fd;
-	u64 id;
+	struct btrfs_ioctl_get_subvol_info_args info;
 	struct pointer node;
-	u8 uuid[16], received_uuid[16];
 };
 
 struct send_ahead {
@@ -63,20 +62,9 @@ struct send_ahead {
 
 #define CSUMS_STEP (1 << 20)		/* a leaf holds the checksums of more data */
 
-static void open_root(struct root *root, const char *path)
-{
-	struct btrfs_ioctl_get_subvol_info_args info;
-
-	memset(root, 0, sizeof(*root));
-	root->fd = open_subvolume(path, &info);
-	root->id = info.treeid;
-	memcpy(root->uuid, info.uuid, sizeof(root->uuid));
-	memcpy(root->received_uuid, info.received_uuid, sizeof(root->received_uuid));
-}
-
 static int has_uuid(const struct root *root, const u8 *uuid)
 {
-	return !memcmp(root->uuid, uuid, 16) || !memcmp(root->received_uuid, uuid, 16);
+	return !memcmp(root->info.uuid, uuid, 16) || !memcmp(root->info.received_uuid, uuid, 16);
 }
 
 /* Find the parent that the stream names among the snapshots of the command line. */
@@ -94,7 +82,7 @@ static void find_parent(struct send_ahead *ahead, const u8 *uuid)
 			path = options->clones[i - 1];
 		if (!path)
 			continue;
-		open_root(&ahead->parent, path);
+		ahead->parent.fd = open_subvolume(path, &ahead->parent.info);
 		if (has_uuid(&ahead->parent, uuid))
 			return;
 		close(ahead->parent.fd);
@@ -108,14 +96,14 @@ static void open_roots(struct send_ahead *ahead)
 	const struct options *options = ahead->options;
 	struct told told;
 
-	open_root(&ahead->root, options->subvolumes[ahead->subvolume - 1]);
+	ahead->root.fd = open_subvolume(options->subvolumes[ahead->subvolume - 1], &ahead->root.info);
 	ahead->has_parent = 0;
 	if (ahead->subvolume > 1 || (options->nr_clones && !options->parent)) {
 		if (shared_told(ahead->subvolume, &told) || !told.snapshot)
 			return;
 		find_parent(ahead, told.parent_uuid);
 	} else if (options->parent) {
-		open_root(&ahead->parent, options->parent);
+		ahead->parent.fd = open_subvolume(options->parent, &ahead->parent.info);
 	} else {
 		return;
 	}
@@ -124,8 +112,8 @@ static void open_roots(struct send_ahead *ahead)
 
 static void begin_walk(struct send_ahead *ahead, struct root *root, struct walk *walk)
 {
-	if (disk_root(&ahead->disk, root->id, &root->node))
-		give_up("the root of tree %llu cannot be found: %m", (unsigned long long)root->id);
+	if (disk_root(&ahead->disk, root->info.treeid, &root->node))
+		give_up("the root of tree %llu cannot be found: %m", root->info.treeid);
 	walk_init(walk, &ahead->disk, &root->node, ahead->sweep.threads);
 }
 
@@ -133,9 +121,8 @@ static void check_node(struct send_ahead *ahead, const struct root *root)
 {
 	struct pointer now;
 
-	if (disk_root(&ahead->disk, root->id, &now) || !is_same(&now, &root->node))
-		give_up("tree %llu was moved, by a balance it seems",
-			(unsigned long long)root->id);
+	if (disk_root(&ahead->disk, root->info.treeid, &now) || !is_same(&now, &root->node))
+		give_up("tree %llu was moved, by a balance it seems", root->info.treeid);
 }
 
 /* Once the stream tells which subvolume and parent it is of: are they those that were opened? */
@@ -173,7 +160,7 @@ static void sweep_window(struct send_ahead *ahead)
 	for (i = 0; i < ahead->leaves.n; i++) {
 		const struct leaf *leaf = &ahead->leaves.v[i];
 
-		want(ahead, leaf->parent ? ahead->parent.id : ahead->root.id, leaf);
+		want(ahead, leaf->parent ? ahead->parent.info.treeid : ahead->root.info.treeid, leaf);
 	}
 	sweep_run(&ahead->sweep);
 }
@@ -252,10 +239,10 @@ static void look_up(struct send_ahead *ahead)
 		}
 		for (i = 0; i < n; i++)
 			add_key(&ahead->keys, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
-		want_leaves(ahead, ahead->root.id, &ahead->keys);
+		want_leaves(ahead, ahead->root.info.treeid, &ahead->keys);
 		for (i = 0; i < n; i++)
 			add_key(&ahead->keys, names->v[i].objectid, BTRFS_INODE_ITEM_KEY, 0);
-		want_leaves(ahead, ahead->parent.id, &ahead->keys);
+		want_leaves(ahead, ahead->parent.info.treeid, &ahead->keys);
 		sweep_run(&ahead->sweep);
 		names->n = 0;
 		for (i = 0; i < n; i++) {
@@ -263,7 +250,7 @@ static void look_up(struct send_ahead *ahead)
 			struct item item;
 
 			if (key.objectid != BTRFS_FIRST_FREE_OBJECTID &&
-			    search_first(ahead->disk.fd, ahead->root.id, key, &ahead->items, &item))
+			    search_first(ahead->disk.fd, ahead->root.info.treeid, key, &ahead->items, &item))
 				take_names(ahead, &item);
 		}
 	}
@@ -284,7 +271,7 @@ static void compare(struct send_ahead *ahead, const struct leaf *leaf, size_t fr
 {
 	struct extent *v = ahead->extents.v;
 	struct search search = {
-		.tree = ahead->parent.id,
+		.tree = ahead->parent.info.treeid,
 		.min = leaf->at.key,
 		.nr = UINT32_MAX,
 	};
@@ -324,7 +311,7 @@ static void parse(struct send_ahead *ahead)
 	for (i = 0; i < ahead->leaves.n && !shared_over(); i++) {
 		const struct leaf *leaf = &ahead->leaves.v[i];
 		struct search search = {
-			.tree = ahead->root.id,
+			.tree = ahead->root.info.treeid,
 			.min = leaf->at.key,
 			.max = key_before(leaf->end),
 			.min_transid = leaf->at.generation,
@@ -620,7 +607,7 @@ static void begin(struct send_ahead *ahead)
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
 	ahead->sweep.shared = ahead->shared;
 	ahead->data.shared = ahead->shared;
-	ahead->data.tree = ahead->root.id;
+	ahead->data.tree = ahead->root.info.treeid;
 	ahead->data.subvolume = ahead->subvolume;
 	begin_walk(ahead, &ahead->root, &ahead->tree);
 	if (ahead->has_parent)

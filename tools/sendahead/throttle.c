@@ -18,7 +18,7 @@
 #define BATCH 24			/* requests */
 #define WAIT (50 * MS)			/* limit of the time for requests of others */
 #define FIRST (100 * MS)		/* others count as present so long at the beginning, */
-#define HOLD (1000 * MS)		/* and so long after seen; otherwise looked for as often */
+#define HOLD (1500 * MS)		/* and so long after seen; otherwise looked for as often */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
@@ -120,7 +120,7 @@ static void look(void)
 		at_first = INT64_MAX;
 }
 
-/* Is the batch complete? While others are not seen, it is after a second. */
+/* Is the batch complete? While others are not seen, it is after a long time. */
 static int is_full(u32 requests)
 {
 	return now_ns() < present ? admitted + requests > BATCH :
