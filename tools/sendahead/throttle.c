@@ -24,8 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static const struct disk *disk;
 static struct shared *shared;
-static u32 threads, admitted;		/* threads that read, and requests of this batch */
-static int full;			/* the next request belongs to the next batch */
+static u32 threads, admitted, full;	/* that read; requests of this batch; the next is not of it */
 static u64 looked, present;		/* last look at others; they count as present until then */
 static int64_t others = INT64_MAX;	/* sectors that others had read by then, at most */
 static int64_t at_first;		/* the same of any disks, at the beginning */
@@ -111,6 +110,7 @@ static void look(void)
 	if (sectors > others || (at_first < INT64_MAX && read_by_others() > at_first)) {
 		present = looked + HOLD;
 		others = at_first = INT64_MAX;
+		waiting = 0;
 		shared->stats.others++;
 	}
 	/* a request of btrfs is no larger than a node, as a rule */
