@@ -3,16 +3,16 @@
  * The buffer of a receive, a ring. While btrfs keeps up, its beginning is used again and again and
  * stays in the processor's cache.
  */
-#include <unistd.h>
 #include <sys/mman.h>
 
 #include "queue.h"
 
 #define LEAST 4096			/* with less room it is full */
 
-static void *map(void *at, size_t size, int flags, int fd)
+static void *map(size_t size)
 {
-	void *memory = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
@@ -26,18 +26,20 @@ static u64 whole_chunks(u64 bytes, u64 most)
 
 struct queue *queue_init(u64 bytes)
 {
-	struct queue *queue = map(NULL, sizeof(*queue), MAP_ANONYMOUS, -1);
-	int fd = memfd_create("queue", MFD_CLOEXEC);
+	struct queue *queue = map(sizeof(*queue));
+	u8 *second;
 
-	if (!queue || fd < 0)
+	if (!queue)
 		return NULL;
 	queue->size = queue->most = whole_chunks(bytes, QUEUE_MOST);
-	queue->memory = map(NULL, 2 * queue->size, MAP_ANONYMOUS | MAP_NORESERVE, -1);
-	if (!queue->memory || ftruncate(fd, queue->size) ||
-	    !map(queue->memory, queue->size, MAP_FIXED, fd) ||
-	    !map(queue->memory + queue->size, queue->size, MAP_FIXED, fd))
+	queue->memory = map(2 * queue->size);
+	if (!queue->memory)
 		return NULL;
-	close(fd);
+	/* with an old size of 0, the same memory is mapped once more */
+	second = mremap(queue->memory, 0, queue->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+			queue->memory + queue->size);
+	if (second == MAP_FAILED)
+		return NULL;
 	return queue;
 }
 
@@ -59,8 +61,9 @@ u8 *queue_room(struct queue *queue, size_t held, size_t *room)
 	u8 *from = memory_of(queue, queue->end);
 	u64 position = queue->end - queue->base;
 
-	/* all was taken: go back to the beginning of the ring */
-	if (queue->begin == queue->end && position >= QUEUE_CHUNK) {
+	/* all was taken: go back to the beginning, unless the held bytes wrap around to it */
+	if (queue->begin == queue->end && position >= QUEUE_CHUNK && held <= QUEUE_CHUNK &&
+	    position % queue->size + held <= queue->size) {
 		queue->base = queue->end;
 		atomic_thread_fence(memory_order_seq_cst);
 		from = memmove(queue->memory, from, held);
