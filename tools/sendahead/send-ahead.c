@@ -615,16 +615,18 @@ static void begin(struct send_ahead *ahead)
 }
 
 /*
- * Where the kernel reads ahead the blocks of both trees, there is nothing to do for files that are
- * inline in them: wait for the first one that is not.
+ * Where the kernel reads ahead the blocks of the trees, there is nothing to do in a full send for files
+ * that are inline in them: wait for the first one that is not. An incremental send also looks names
+ * and directories up.
  */
 static void wait_for_extents(struct send_ahead *ahead)
 {
 	char mode[6] = "";
 	struct told told;
 
-	if (room_scan("/sys/module/btrfs/parameters/send_readahead", "%5s", mode) != 1 ||
-	    strcmp(mode, "exact") || ahead->shared->alone)
+	if (ahead->options->parent || ahead->options->nr_clones || ahead->shared->alone ||
+	    room_scan("/sys/module/btrfs/parameters/send_readahead", "%5s", mode) != 1 ||
+	    strcmp(mode, "exact"))
 		return;
 	while (!shared_over() && atomic_load(&ahead->shared->begun) <= ahead->subvolume &&
 	       !(shared_begun(ahead->subvolume, &told) && told.has_extents))
