@@ -29,18 +29,25 @@ static u64 looked, present;		/* last look at others; they count as present until
 static int64_t others = INT64_MAX;	/* sectors that others had read by then, at most */
 static int64_t at_first;		/* the same of any disks, at the beginning */
 
-/* Return: sectors that a process has read; 0: none, or not known. Set @waits: for a disk. */
-static int64_t read_by(pid_t pid, int *waits)
+/* Return: sectors that a process has read; 0: none, or not known. */
+static int64_t read_by(pid_t pid)
 {
 	long long bytes = 0;
-	char path[40], state = 0;
+	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/io", pid);
 	room_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld", &bytes);
+	return bytes / 512;
+}
+
+/* Return: whether a process waits for a disk. */
+static int waits(pid_t pid)
+{
+	char path[40], state = 0;
+
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	room_scan(path, "%*d (%*[^)]) %c", &state);
-	*waits = state == 'D';
-	return bytes / 512;
+	return state == 'D';
 }
 
 /* Return: what processes have read that are neither btrfs, in its session, nor of our pipeline. */
@@ -55,7 +62,7 @@ static int64_t read_by_others(void)
 		pid_t pid = atoi(processes.gl_pathv[i] + strlen("/proc/"));
 
 		if (getsid(pid) != shared->sender && getpgid(pid) != getpgrp())
-			sum += read_by(pid, &(int) { 0 });
+			sum += read_by(pid);
 	}
 	globfree(&processes);
 	return sum;
@@ -67,17 +74,16 @@ static int64_t read_by_others(void)
  */
 static int64_t count(int *waiting)
 {
-	pid_t btrfs = shared->alone ? 0 : shared->sender, child;
+	pid_t btrfs = shared->alone ? 0 : shared->sender, child = 0;
 	int64_t sectors = disk_reads(disk, waiting);
 	char path[60];
-	int waits;
 
-	sectors -= read_by(getpid(), &waits);
-	sectors -= read_by(btrfs, &waits);
+	sectors -= read_by(getpid());
+	sectors -= read_by(btrfs);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", btrfs, btrfs);
-	if (room_scan(path, "%d", &child) == 1)
-		sectors -= read_by(child, &waits);
-	*waiting -= waits;
+	room_scan(path, "%d", &child);
+	sectors -= read_by(child);
+	*waiting -= waits(child ? child : btrfs);
 	return sectors;
 }
 
