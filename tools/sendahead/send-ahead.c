@@ -624,7 +624,7 @@ static void wait_for_extents(struct send_ahead *ahead)
 	char mode[6] = "";
 	struct told told;
 
-	if (ahead->options->parent || ahead->options->nr_clones || ahead->shared->alone ||
+	if (ahead->has_parent || ahead->shared->alone ||
 	    room_scan("/sys/module/btrfs/parameters/send_readahead", "%5s", mode) != 1 ||
 	    strcmp(mode, "exact"))
 		return;
@@ -635,10 +635,8 @@ static void wait_for_extents(struct send_ahead *ahead)
 
 static void read_subvolume(struct send_ahead *ahead)
 {
-	wait_for_extents(ahead);
-	if (shared_over())
-		return;
 	open_roots(ahead);
+	wait_for_extents(ahead);
 	if (shared_over())
 		return;
 	if (!ahead->disk.nodesize) {
