@@ -226,7 +226,9 @@ static void renamed(struct fold *fold, const struct text *from, const struct tex
 /* Do files that are made in a directory inherit this attribute? */
 static int is_inherited(const struct text *name)
 {
-	return (name->n == 24 && !memcmp(name->p, "system.posix_acl_default", 24)) ||
+	static const char acl[] = "system.posix_acl_default";
+
+	return (name->n == sizeof(acl) - 1 && !memcmp(name->p, acl, name->n)) ||
 		(name->n >= 6 && !memcmp(name->p, "btrfs.", 6));
 }
 

@@ -71,8 +71,8 @@ static void fuzz_chunks(const u8 *data, size_t size)
 			if (chunks_map(&chunks, logical, 4096, copy, &devid, &physical) &&
 			    physical > INT64_MAX - 4096)
 				abort();
-	for (copy = 0; copy < chunks.n; copy++)
-		free(chunks.v[copy].stripes);
+	while (chunks.n--)
+		free(chunks.v[chunks.n].stripes);
 	free(chunks.v);
 }
 
