@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Leaves time of the disk to other processes. The disk and the kernel's elevator take the requests
- * near the head first: as long as new ones of ours keep coming, those of others wait, with mq-deadline
- * for half a second. So beside others our requests go in batches, and the next batch begins when all
- * of the one before has been read, and what others have asked for by then.
+ * near the head first: as long as ours keep coming, those of others wait, with mq-deadline for half
+ * a second. So beside others our requests go in batches, and the next batch begins when all of the
+ * one before has been read, and what others have asked for by then.
  */
 #include <glob.h>
 #include <pthread.h>
@@ -17,8 +17,8 @@
 #define MS 1000000ULL
 #define BATCH 24			/* requests */
 #define WAIT (50 * MS)			/* limit of the time for requests of others */
-#define FIRST (100 * MS)		/* others count as present so long at the beginning, */
-#define HOLD (1500 * MS)		/* and so long after seen; otherwise looked for as often */
+#define FIRST (100 * MS)		/* first look at others */
+#define HOLD (1500 * MS)		/* the next ones; once seen they count as present so long */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
@@ -38,16 +38,6 @@ static int64_t read_by(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/io", pid);
 	room_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld", &bytes);
 	return bytes / 512;
-}
-
-/* Return: whether a process waits for a disk. */
-static int waits(pid_t pid)
-{
-	char path[40], state = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	room_scan(path, "%*d (%*[^)]) %c", &state);
-	return state == 'D';
 }
 
 /* Return: what processes have read that are neither btrfs, in its session, nor of our pipeline. */
@@ -76,14 +66,15 @@ static int64_t count(int *waiting)
 {
 	pid_t btrfs = shared->alone ? 0 : shared->sender, child = 0;
 	int64_t sectors = disk_reads(disk, waiting);
-	char path[60];
+	char path[60], state = 0;
 
-	sectors -= read_by(getpid());
-	sectors -= read_by(btrfs);
+	sectors -= read_by(getpid()) + read_by(btrfs);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", btrfs, btrfs);
 	room_scan(path, "%d", &child);
 	sectors -= read_by(child);
-	*waiting -= waits(child ? child : btrfs);
+	snprintf(path, sizeof(path), "/proc/%d/stat", child ? child : btrfs);
+	room_scan(path, "%*d (%*[^)]) %c", &state);
+	*waiting -= state == 'D';
 	return sectors;
 }
 
@@ -99,14 +90,13 @@ void throttle_init(const struct disk *of, struct shared *with)
 	disk = of;
 	shared = with;
 	at_first = read_by_others();
-	looked = now_ns();
-	present = looked + FIRST;
+	looked = now_ns() + FIRST - HOLD;
 }
 
-/* No request of ours is under way: let those of others be done. Have others read since the last look? */
+/* No request of ours is under way: have others read? While they are present, let theirs be done. */
 static void look(void)
 {
-	u64 end = now_ns() + WAIT;
+	u64 now = now_ns(), end = now + (now < present ? WAIT : 0);
 	int64_t sectors;
 	int waiting;
 
@@ -115,15 +105,13 @@ static void look(void)
 	looked = now_ns();
 	if (sectors > others || (at_first < INT64_MAX && read_by_others() > at_first)) {
 		present = looked + HOLD;
-		others = at_first = INT64_MAX;
-		waiting = 0;
+		others = INT64_MAX;
 		shared->stats.others++;
 	}
+	at_first = INT64_MAX;
 	/* a request of btrfs is no larger than a node, as a rule */
 	if (others == INT64_MAX)
 		others = sectors + (waiting + 1) * disk->nodesize / 512;
-	if (looked >= present)
-		at_first = INT64_MAX;
 }
 
 /* Is the batch complete? While others are not seen, it is after a long time. */
