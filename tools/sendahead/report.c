@@ -36,7 +36,6 @@ void report(const struct options *options, struct shared *shared, int receives)
 		unsigned long long value;
 	} numbers[] = {
 		{ "buffer_bytes", RECEIVE, stats->buffer_bytes },
-		{ "stream_bytes", RECEIVE, shared->stream_bytes },
 		{ "renames_saved", RECEIVE, stats->renames_saved },
 		{ "disks", SEND, stats->disks },
 		{ "threads", SEND, stats->threads },
@@ -54,7 +53,7 @@ void report(const struct options *options, struct shared *shared, int receives)
 		{ "files_failed", SEND, stats->files_failed },
 		{ "planned_bytes", SEND, stats->planned_bytes },
 		{ "sent_bytes", SEND, shared->data },
-		{ "stream_bytes", SEND, shared->stream_bytes },
+		{ "stream_bytes", BOTH, shared->stream_bytes },
 	};
 	size_t i;
 	FILE *file = stderr;

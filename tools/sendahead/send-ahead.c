@@ -317,7 +317,6 @@ static void parse(struct send_ahead *ahead)
 			.min_transid = leaf->at.generation,
 			.nr = UINT32_MAX,
 		};
-
 		size_t from = ahead->extents.n;
 
 		if (leaf->parent || search_run(ahead->disk.fd, &search, &ahead->items))

@@ -197,21 +197,6 @@ static size_t tail(const struct stream *stream, const u8 *p, size_t n)
 	return n - at;
 }
 
-/* Return: where the subvolume's first command is written again, or NULL. */
-static const u8 *find_head(const struct stream *stream, const u8 *p, size_t n)
-{
-	const u8 *end = p + n;
-
-	/* most file data pass faster than through memmem() */
-	while ((size_t)(end - p) >= stream->nr_head &&
-	       (p = memchr(p, *stream->head, end - p - stream->nr_head + 1))) {
-		if (!memcmp(p, stream->head, stream->nr_head))
-			return p;
-		p++;
-	}
-	return NULL;
-}
-
 int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, size_t *drop)
 {
 	struct stream *stream = &restart->stream, *retold = &restart->retold;
@@ -219,7 +204,7 @@ int restart_look(struct restart *restart, const u8 *p, size_t n, size_t *pass, s
 
 	*pass = *drop = 0;
 	if (!stream->lost && stream->nr_head) {
-		head = find_head(stream, p, n);
+		head = memmem(p, n, stream->head, stream->nr_head);
 		n -= head ? 0 : tail(stream, p, n);
 	}
 	if (head && !restart->left) {

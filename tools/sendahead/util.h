@@ -18,29 +18,18 @@ typedef uint64_t u64;
 
 #define NONE UINT64_MAX
 
-static inline u16 get_u16(const void *p)
-{
-	u16 v;
-
-	memcpy(&v, p, sizeof(v));
-	return le16toh(v);
+/* get_u16(p) and so on: the little-endian number at @p, which need not be aligned */
+#define DEFINE_GET(bits) \
+static inline u##bits get_u##bits(const void *p) \
+{ \
+	u##bits v; \
+\
+	memcpy(&v, p, sizeof(v)); \
+	return le##bits##toh(v); \
 }
-
-static inline u32 get_u32(const void *p)
-{
-	u32 v;
-
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
-}
-
-static inline u64 get_u64(const void *p)
-{
-	u64 v;
-
-	memcpy(&v, p, sizeof(v));
-	return le64toh(v);
-}
+DEFINE_GET(16)
+DEFINE_GET(32)
+DEFINE_GET(64)
 
 static inline u64 min_u64(u64 a, u64 b)
 {
