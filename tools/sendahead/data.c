@@ -125,7 +125,7 @@ static void read_batch(struct batch *batch)
 
 	sort_list(batch, by_order);
 	if (batch->n)
-		parallel(data->threads, batch->n, read_piece, batch,
+		parallel(data->threads, batch->n, read_piece, batch, NULL,
 			 disk_copies(data->disk, batch->v->logical));
 	sort_list(batch, by_number);
 	for (i = 0; i < batch->n; i++) {

@@ -99,7 +99,11 @@ static void open_roots(struct send_ahead *ahead)
 	ahead->root.fd = open_subvolume(options->subvolumes[ahead->subvolume - 1], &ahead->root.info);
 	ahead->has_parent = 0;
 	if (ahead->subvolume > 1 || (options->nr_clones && !options->parent)) {
-		if (shared_told(ahead->subvolume, &told) || !told.snapshot)
+		while (!shared_begun(ahead->subvolume, &told))
+			/* any inode and 0 bytes: until it has begun */
+			if (ahead->shared->alone || shared_wait(ahead->subvolume, 0, 1))
+				return;
+		if (!told.snapshot)
 			return;
 		find_parent(ahead, told.parent_uuid);
 	} else if (options->parent) {
@@ -189,7 +193,8 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys)
 		for (i = 0; i < keys->n && !shared_over(); i++) {
 			if (key_cmp(&keys->v[i], &leaf.end) < 0)
 				continue;
-			if (walk_seek(&walk, &keys->v[i], &leaf) <= 0)
+			walk.from = keys->v[i];
+			if (walk_next_leaf(&walk, NULL, &leaf) <= 0)
 				break;
 			want(ahead, tree, &leaf);
 		}

@@ -93,19 +93,6 @@ int shared_begun(u32 subvolume, struct told *told)
 	return atomic_load(&shared->begun) == subvolume;
 }
 
-int shared_told(u32 subvolume, struct told *told)
-{
-	for (;;) {
-		u32 changes = shared_changes();
-
-		if (shared_begun(subvolume, told))
-			return 0;
-		if (shared_over() || shared->alone || atomic_load(&shared->begun) > subvolume)
-			return -1;
-		shared_await(changes, 0);
-	}
-}
-
 int shared_wait(u32 subvolume, u64 data, u64 ino)
 {
 	for (;;) {

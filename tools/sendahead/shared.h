@@ -72,14 +72,11 @@ int shared_over(void);
  */
 int shared_begun(u32 subvolume, struct told *told);
 
-/* As shared_begun(), but wait for the subvolume. Return: 0, or -1 if it is over. */
-int shared_told(u32 subvolume, struct told *told);
-
 /**
  * shared_wait() - wait for the send
  * @subvolume: the number of the subvolume in the stream, from 1
- * @data: wait until so many bytes of its file data are in the stream,
- * @ino: or until this inode has been made, if not 0
+ * @data: wait until it has begun, and so many bytes of its file data are in the stream,
+ * @ino: or this inode has been made, if not 0; if both are 0 nothing is waited for
  *
  * Return: 0, or -1 if the subvolume or the send is over
  */

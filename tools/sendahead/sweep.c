@@ -65,8 +65,8 @@ void sweep_run(struct sweep *sweep)
 
 	sort_list(sweep, by_number);
 	sweep->n = 0;
-	reads = n && parallel_unless_cached(sweep->threads, n, touch, sweep, &sampling,
-					    disk_copies(sweep->disk, sweep->v[n - 1].bytenr));
+	reads = n && parallel(sweep->threads, n, touch, sweep, &sampling,
+			      disk_copies(sweep->disk, sweep->v[n - 1].bytenr));
 	if (!reads && !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)

@@ -105,28 +105,24 @@ static void run(u32 threads, struct job *job)
 		pthread_join(thread[i], NULL);
 }
 
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg, u32 copies)
+int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+	     struct sampling *sampling, u32 copies)
 {
 	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
-
-	run(threads, &job);
-}
-
-int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-			   struct sampling *sampling, u32 copies)
-{
-	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
+	int all = !sampling || sampling->reads;
 
 	/* without this file, the kernel does not count what a thread reads */
 	job.reads = access("/proc/self/io", F_OK) != 0;
-	if (!job.reads && !sampling->reads) {
+	if (!all && !job.reads) {
 		job.sampling = sampling;
 		run(sampling->alone ? 1 : threads, &job);
 		job.sampling = NULL;
 	}
-	if (job.reads || sampling->reads)
+	if (all || job.reads)
 		run(threads, &job);
-	sampling->reads = job.reads;
-	sampling->passed = sampling->reads ? 0 : sampling->passed + n;
-	return sampling->reads;
+	if (sampling) {
+		sampling->reads = job.reads;
+		sampling->passed = job.reads ? 0 : sampling->passed + n;
+	}
+	return job.reads;
 }

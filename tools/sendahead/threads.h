@@ -7,19 +7,7 @@
 
 #include "util.h"
 
-/**
- * parallel() - call a function with each number from 0 to @n - 1, about in this order
- * @threads: limit of threads, at least 1
- * @n: number of calls
- * @each: the function
- * @arg: its second argument
- * @copies: of the blocks that are read, as of disk_copies()
- *
- * Returns when all calls are done. Once the send is over, no further calls are made.
- */
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg, u32 copies);
-
-/* Kept from one parallel_unless_cached() to the next. */
+/* Kept from one call of parallel() to the next. */
 struct sampling {
 	size_t passed;		/* calls, made or left out, since one has read from a disk */
 	int reads;		/* one of the last calls has read from a disk: make all */
@@ -27,14 +15,21 @@ struct sampling {
 };
 
 /**
- * parallel_unless_cached() - as parallel(), for a function that only reads something into memory
+ * parallel() - call a function with each number from 0 to @n - 1, about in this order
+ * @threads: limit of threads, at least 1
+ * @n: number of calls
+ * @each: the function
+ * @arg: its second argument
+ * @sampling: for a function that only reads something into memory, else NULL: make a sample of the
+ *	calls, and all of them once one has read from a disk. @each may be called twice with the same
+ *	number; the second call must do nothing.
+ * @copies: of the blocks that are read, as of disk_copies()
  *
- * Makes a sample of the calls, and all of them once one has read from a disk. @each may be called
- * twice with the same number; the second call must do nothing.
+ * Once the send is over, no further calls are made.
  *
  * Return: 0 if no call has read from a disk: all seems to be in memory
  */
-int parallel_unless_cached(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-			   struct sampling *sampling, u32 copies);
+int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+	     struct sampling *sampling, u32 copies);
 
 #endif

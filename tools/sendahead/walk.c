@@ -133,7 +133,7 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	walk->nodes += n;
 	qsort(reading.v, n, sizeof(*reading.v), by_number);
 	if (n)
-		parallel(walk->threads, n, read_one, &reading,
+		parallel(walk->threads, n, read_one, &reading, NULL,
 			 disk_copies(walk->disk, reading.v->want->bytenr));
 }
 
@@ -176,38 +176,22 @@ int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf)
 		int ours = a && (!b || order < 0 || (!order && a->level >= b->level));
 		struct walk *walk = ours ? tree : parent;
 		const struct pointer *at = ours ? a : b;
+		struct key end;
 
 		if (!at)
 			return 0;
+		end = key_behind(walk);
 		if (a && b && is_same(a, b)) {
 			next(tree);
 			next(parent);
+		} else if (key_cmp(&end, &walk->from) <= 0) {
+			next(walk);
 		} else if (at->level) {
 			if (descend(walk, ours ? parent : tree))
 				return -1;
 		} else {
-			*leaf = (struct leaf) { .at = *at, .end = key_behind(walk), .parent = !ours };
+			*leaf = (struct leaf) { .at = *at, .end = end, .parent = !ours };
 			next(walk);
-			return 1;
-		}
-	}
-}
-
-int walk_seek(struct walk *walk, const struct key *key, struct leaf *leaf)
-{
-	for (;;) {
-		const struct pointer *at = current(walk);
-		struct key behind = key_behind(walk);
-
-		if (!at)
-			return 0;
-		if (key_cmp(&behind, key) <= 0) {
-			next(walk);
-		} else if (at->level) {
-			if (descend(walk, NULL))
-				return -1;
-		} else {
-			*leaf = (struct leaf) { .at = *at, .end = behind };
 			return 1;
 		}
 	}

@@ -26,6 +26,7 @@ struct walk {
 	struct level levels[MAX_LEVEL + 2];
 	u32 threads;
 	u32 ahead;			/* limit of nodes read at once */
+	struct key from;		/* what is before this key is left out */
 	u64 nodes;			/* number of nodes read so far */
 };
 
@@ -53,15 +54,5 @@ void walk_free(struct walk *walk);
  * Return: 1, 0 at the end, -1 if a node cannot be read or is invalid
  */
 int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf);
-
-/**
- * walk_seek() - go on to the leaf that a key belongs to
- * @walk: position in the tree; only moved forward
- * @key: the key
- * @leaf: set to the leaf, which the next call may return again
- *
- * Return: 1, 0 if there is none, -1 if a node cannot be read or is invalid
- */
-int walk_seek(struct walk *walk, const struct key *key, struct leaf *leaf);
 
 #endif

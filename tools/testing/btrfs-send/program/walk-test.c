@@ -181,18 +181,21 @@ u32 disk_copies(const struct disk *of, u64 logical)
 	return 1;
 }
 
-void parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg, u32 copies)
+int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
+	     struct sampling *sampling, u32 copies)
 {
 	size_t i;
 
 	(void)threads;
 	(void)copies;
+	(void)sampling;
 	together = 1;
 	last = 0;
 	groups++;
 	for (i = 0; i < n; i++)
 		each(i, arg);
 	together = 0;
+	return 1;
 }
 
 /* The first key behind a leaf. */
@@ -277,11 +280,14 @@ static void seek(void)
 {
 	struct key key = { 256, 1, 0 };
 	struct walk walk;
-	struct leaf leaf;
+	struct leaf leaf = { .end = { 0 } };
 
 	walk_init(&walk, &disk, &sent.root, 4);
 	for (; key.objectid < 256 + NODES * 1000; key.objectid += below(3000)) {
-		if (walk_seek(&walk, &key, &leaf) != 1 || key_cmp(&leaf.at.key, &key) > 0 ||
+		if (key_cmp(&key, &leaf.end) < 0)
+			continue;
+		walk.from = key;
+		if (walk_next_leaf(&walk, NULL, &leaf) != 1 || key_cmp(&leaf.at.key, &key) > 0 ||
 		    key_cmp(&leaf.end, &key) <= 0)
 			give_up("the leaf of %llu is not found", (unsigned long long)key.objectid);
 	}
