@@ -38,7 +38,7 @@ struct files {
 static struct files files;		/* the last one may be open */
 static size_t received;			/* the first so many are complete, */
 static u64 received_bytes;		/* with so many bytes */
-static int64_t read_before = -1;	/* what others had read the last time */
+static int64_t read_before = INT64_MIN;	/* what others had read the last time; may be negative */
 static atomic_int busy;			/* a thread is at work */
 
 void writeback_end(u64 at)
@@ -108,7 +108,7 @@ int writeback_run(int fd, const struct queue *queue, int64_t (*reads)(void))
 	pthread_t thread;
 	int64_t read_now;
 
-	if (read_before < 0)
+	if (read_before == INT64_MIN)
 		read_before = reads();
 	for (; received < files.n && files.v[received].at < queue->begin; received++)
 		received_bytes += files.v[received].bytes;
