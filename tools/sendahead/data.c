@@ -65,8 +65,7 @@ static void read_piece(size_t i, void *arg)
 	struct data *data = batch->data;
 	struct piece *piece = &batch->v[i];
 	u64 page = sysconf(_SC_PAGESIZE), end = piece->position + piece->length, cached;
-	/* 256 KiB take about as long as a request */
-	u32 requests = 1 + piece->length / (256 << 10);
+	u32 requests = 1 + piece->length / (256 << 10);	/* 256 KiB take about as long as one */
 	char byte;
 	int fd;
 

@@ -252,8 +252,7 @@ static u64 time_of_reads(const struct device *device)
 int64_t disk_reads(const struct disk *disk, int *under_way)
 {
 	int64_t sectors = 0;
-	u32 heads = 0;
-	size_t i;
+	size_t i, heads = 0;
 
 	*under_way = 0;
 	for (i = 0; i < disk->nr_devices; i++) {

@@ -29,15 +29,21 @@ static u64 looked, present;		/* last look at others; they count as present until
 static int64_t others = INT64_MAX;	/* sectors that others had read by then, at most */
 static int64_t at_first;		/* the same of any disks, at the beginning */
 
-/* Return: sectors that a process has read; 0: none, or not known. */
+/* Return: a number in a file of a process, whose number @file has up to twice; 0: not known. */
+static long long number_of(pid_t pid, const char *file, const char *format)
+{
+	long long number = 0;
+	char path[60];
+
+	snprintf(path, sizeof(path), file, pid, pid);
+	room_scan(path, format, &number);
+	return number;
+}
+
+/* Return: sectors that a process has read. */
 static int64_t read_by(pid_t pid)
 {
-	long long bytes = 0;
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/%d/io", pid);
-	room_scan(path, "rchar: %*s wchar: %*s syscr: %*s syscw: %*s read_bytes: %lld", &bytes);
-	return bytes / 512;
+	return number_of(pid, "/proc/%d/io", "%*s%*s%*s%*s%*s%*s%*s%*s read_bytes: %lld") / 512;
 }
 
 /* Return: what processes have read that are neither btrfs, in its session, nor of our pipeline. */
@@ -50,8 +56,11 @@ static int64_t read_by_others(void)
 	glob("/proc/[0-9]*", GLOB_NOSORT, NULL, &processes);
 	for (i = 0; i < processes.gl_pathc; i++) {
 		pid_t pid = atoi(processes.gl_pathv[i] + strlen("/proc/"));
+		/* a btrfs of the other end may lead a session, but its parent is of our pipeline */
+		pid_t parent = number_of(getsid(pid), "/proc/%d/stat", "%*d (btrfs) %*c %lld") ? : -1;
 
-		if (getsid(pid) != shared->sender && getpgid(pid) != getpgrp())
+		if (getsid(pid) != shared->sender && getpgid(pid) != getpgrp() &&
+		    getpgid(parent) != getpgrp())
 			sum += read_by(pid);
 	}
 	globfree(&processes);
@@ -64,17 +73,13 @@ static int64_t read_by_others(void)
  */
 static int64_t count(int *waiting)
 {
-	pid_t btrfs = shared->alone ? 0 : shared->sender, child = 0;
+	pid_t btrfs = shared->alone ? 0 : shared->sender;
+	pid_t child = number_of(btrfs, "/proc/%d/task/%d/children", "%lld");
 	int64_t sectors = disk_reads(disk, waiting);
-	char path[60], state = 0;
 
-	sectors -= read_by(getpid()) + read_by(btrfs);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", btrfs, btrfs);
-	room_scan(path, "%d", &child);
-	sectors -= read_by(child);
-	snprintf(path, sizeof(path), "/proc/%d/stat", child ? child : btrfs);
-	room_scan(path, "%*d (%*[^)]) %c", &state);
-	*waiting -= state == 'D';
+	sectors -= read_by(getpid()) + read_by(btrfs) + read_by(child);
+	/* its parent's number, if it waits for a disk */
+	*waiting -= number_of(child ? child : btrfs, "/proc/%d/stat", "%*d (%*[^)]) D %lld") > 0;
 	return sectors;
 }
 
