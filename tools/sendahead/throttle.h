@@ -13,7 +13,7 @@
  * @disk: the file system
  * @shared: tells which process runs btrfs, whose reads are not those of others
  *
- * If the kernel does not count what each process reads, nothing is ever held back.
+ * If what each process reads is not known, as of another PID namespace, nothing is ever held back.
  */
 void throttle_init(const struct disk *disk, struct shared *shared);
 
