@@ -137,12 +137,11 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 			 disk_copies(walk->disk, reading.v->want->bytenr));
 }
 
-/* Go from the current pointer to the first pointer in its node. Return: 0, or -1. */
-static int descend(struct walk *walk, const struct walk *other)
+/* Go from the current pointer, to keys before @end, to the first one in its node. Return: 0, or -1. */
+static int descend(struct walk *walk, const struct walk *other, const struct key *end)
 {
 	struct level *level = &walk->levels[walk->top];
 	const struct pointer *at = current(walk);
-	struct key behind = key_behind(walk);
 	struct node *node;
 
 	/* nothing to read ahead beside the root */
@@ -157,7 +156,7 @@ static int descend(struct walk *walk, const struct walk *other)
 	/* check the keys: a damaged pointer to a node above would loop forever */
 	if (node && walk->top <= walk->root.level &&
 	    (key_cmp(&node->child[0].key, &at->key) ||
-	     key_cmp(&node->child[node->nr - 1].key, &behind) >= 0)) {
+	     key_cmp(&node->child[node->nr - 1].key, end) >= 0)) {
 		free(node);
 		node = NULL;
 	}
@@ -187,7 +186,7 @@ int walk_next_leaf(struct walk *tree, struct walk *parent, struct leaf *leaf)
 		} else if (key_cmp(&end, &walk->from) <= 0) {
 			next(walk);
 		} else if (at->level) {
-			if (descend(walk, ours ? parent : tree))
+			if (descend(walk, ours ? parent : tree, &end))
 				return -1;
 		} else {
 			*leaf = (struct leaf) { .at = *at, .end = end, .parent = !ours };
