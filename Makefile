@@ -167,8 +167,8 @@ build/rotdisk-sim: $(rotdisk)/sim.c $(rotdisk)/model.c $(rotdisk)/model.h
 # The same model in real time, for a loop device of the kernel that runs.
 build/rotdisk-fuse: $(rotdisk)/fuse.c $(rotdisk)/model.c $(rotdisk)/model.h
 	@mkdir -p build
-	$(CC) -O2 -Wall -Wextra -Wno-unused-parameter -Werror -o $@ $(rotdisk)/fuse.c $(rotdisk)/model.c \
-		$$(pkg-config --cflags --libs fuse3)
+	flags="$$(pkg-config --cflags --libs --print-errors 'fuse3 >= 3.12')" && \
+	$(CC) -O2 -Wall -Wextra -Wno-unused-parameter -Werror -o $@ $(rotdisk)/fuse.c $(rotdisk)/model.c $$flags
 
 clean:
 	rm -rf build out
