@@ -46,7 +46,8 @@ help:
 	@echo 'make refresh  write these commits back to that folder, show what has changed'
 	@echo 'make series   write the mails of each series for the kernel list to out/KERNEL and check them'
 	@echo 'make program  build build/sendahead, which reads ahead of btrfs send on a stock kernel'
-	@echo 'make install  put it into PREFIX=/usr/local, with its manual page; DESTDIR=; make uninstall'
+	@echo 'make install  put it into PREFIX=/usr/local, with its manual page if help2man is there;'
+	@echo '              DESTDIR=; make uninstall'
 	@echo 'make kmod     build btrfs.ko and rotdisk_blk.ko for the kernel that Debian ships as KERNEL'
 	@echo 'make check-newest  see whether each series applies to the newest source'
 	@echo 'make deb      build the package sendahead-dkms, which builds the module for the'
@@ -137,7 +138,7 @@ release:
 program:
 	@! type apt-get >/dev/null 2>&1 || scripts/install-deps program
 	@$(MAKE) --no-print-directory --silent --directory=tools/sendahead
-	@echo "built build/sendahead, version $$(cat VERSION); make install copies it to /usr/local"
+	@echo "built build/sendahead, version $$(cat VERSION)"
 
 # PREFIX=/usr/local DESTDIR=
 install: program
