@@ -211,7 +211,7 @@ void child_become(char **command)
 		execvp(file, command);
 		error = errno;
 	}
-	fprintf(stderr, "sendahead: cannot run btrfs: %s\n", strerror(error));
+	fprintf(stderr, "sendahead: cannot run btrfs (package btrfs-progs): %s\n", strerror(error));
 	_exit(127);
 }
 

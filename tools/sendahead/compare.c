@@ -128,7 +128,7 @@ int compare(const struct options *options)
 		       means[OURS] / means[PLAIN], kernel.release, disks);
 		return 0;
 	}
-	printf("%s send with sendahead " VERSION ": %.2f of the time, %.1f times as fast\n",
+	printf("%s send: sendahead " VERSION " takes %.2f of the time of btrfs, %.1f times as fast\n",
 	       options->parent ? "incremental" : "full", means[OURS] / means[PLAIN],
 	       means[PLAIN] / means[OURS]);
 	for (kind = PLAIN; kind < KINDS; kind++)

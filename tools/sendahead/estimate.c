@@ -289,7 +289,7 @@ static void reckon(struct estimate *estimate)
 static void print_range(double seconds)
 {
 	const char *unit = seconds < 120 ? "seconds" : seconds < 7200 ? "minutes" : "hours";
-	double in = seconds / (seconds < 120 ? 1 : seconds < 7200 ? 60 : 3600);
+	double in = fmax(seconds, 0.05) / (seconds < 120 ? 1 : seconds < 7200 ? 60 : 3600);
 
 	printf("%.*f to %.*f %s", in < 8, in / 1.25, in < 8, in * 1.2, unit);
 }
@@ -312,7 +312,7 @@ static void print(const struct estimate *estimate)
 	}
 	printf("btrfs send will take about ");
 	print_range(estimate->stock);
-	if (estimate->program / estimate->stock > 0.8) {
+	if (estimate->stock < 0.1 || estimate->program > 0.8 * estimate->stock) {
 		printf(": nothing to gain%s\n", estimate->data_bytes > 1e6 * (leaves + estimate->extents) ?
 		       ", large files" : "");
 	} else {
@@ -320,7 +320,7 @@ static void print(const struct estimate *estimate)
 		print_range(estimate->program);
 		printf("\n");
 	}
-	printf("metadata: %ju leaves (%.1f MB), %.0f %% of them not behind the one before; %.0f others\n"
+	printf("metadata: %ju leaves (%.1f MB), %.0f %% not right behind the one before, and %.0f to look up\n"
 	       "file data: %.1f MB in %ju extents\n"
 	       "disk: %.2f ms a random read, %.0f MB/s\n",
 	       leaves, leaves * leaf / 1e6, 100.0 * estimate->apart / leaves,
