@@ -164,9 +164,9 @@ def sentence(run, rows):
         parts.append(f"{row['send']}: {short(base)} s -> {short(row)} s, {said}")
     pipe = "btrfs send" + (" | btrfs receive" if run.env.get("to") == "receive" else "")
     return printable(
-        f"{pipe} of {number(lookup(run.env, 'parameters', 'files'), ',')} files "
+        f"{pipe}, {'; '.join(parts)}; {number(lookup(run.env, 'parameters', 'files'), ',')} files "
         f"({run.env.get('workload', '-')}) on a {describe_disk(run.env)}, "
-        f"{VARIANTS.get(variant, variant)}: {'; '.join(parts)}.")
+        f"{VARIANTS.get(variant, variant)}.")
 
 
 def warnings(run, rows):
