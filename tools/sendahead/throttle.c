@@ -17,8 +17,8 @@
 #define MS 1000000ULL
 #define BATCH 24			/* requests */
 #define WAIT (50 * MS)			/* limit of the time for requests of others */
-#define FIRST (100 * MS)		/* first look at others */
-#define HOLD (1500 * MS)		/* the next ones; once seen they count as present so long */
+#define FIRST (60 * MS)			/* at the beginning others count as present so long */
+#define HOLD (1500 * MS)		/* once seen, they do so long; then it looks again */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
@@ -95,7 +95,7 @@ void throttle_init(const struct disk *of, struct shared *with)
 	disk = of;
 	shared = with;
 	at_first = read_by_others();
-	looked = now_ns() + FIRST - HOLD;
+	present = now_ns() + FIRST;
 }
 
 /* No request of ours is under way: have others read? While they are present, let theirs be done. */
@@ -108,12 +108,13 @@ static void look(void)
 	while (sectors = count(&waiting), waiting > 0 && now_ns() < end && !shared_over())
 		usleep(500);
 	looked = now_ns();
-	if (sectors > others || (at_first < INT64_MAX && read_by_others() > at_first)) {
+	if (sectors > others ||
+	    (looked >= present && at_first < INT64_MAX && read_by_others() > at_first)) {
 		present = looked + HOLD;
-		others = INT64_MAX;
+		others = at_first = INT64_MAX;
 		shared->stats.others++;
 	}
-	at_first = INT64_MAX;
+	at_first = looked < present ? at_first : INT64_MAX;
 	/* a request of btrfs is no larger than a node, as a rule */
 	if (others == INT64_MAX)
 		others = sectors + (waiting + 1) * disk->nodesize / 512;
