@@ -33,7 +33,7 @@ update_files() {
 # file and of files that share extents. step_GENERATOR ROUND; 0 makes the tree.
 step_aged() {
 	workload_step age --round "$1" --count "${job[FILES]}" DIRECTORIES SIZE_MIN SIZE_MAX \
-		SIZE_SKEW REWRITE DELETE RENAME ADD ${job[COMPRESS]:+--compressible}
+		SIZE_SKEW REWRITE DELETE RENAME ADD
 }
 
 step_rotated() {
@@ -120,9 +120,6 @@ build_rounds() {
 	local round rounds=${job[ROUNDS]:-1}
 
 	for ((round = 0; round < rounds; round++)); do
-		if ((round > 0 && round >= rounds - ${job[SNAPSHOTS]:-0})); then
-			run_to /dev/null btrfs subvolume snapshot -r "$mnt" "$mnt/old$round"
-		fi
 		build_round "$round"
 		receive_round "$round"
 	done
@@ -152,7 +149,7 @@ build_tree() {
 	[[ ${job[lane]} == host ]] || uuid=(--uuid 5e1dab1e-0000-4000-8000-000000000001)
 	run_to /dev/null mkfs.btrfs --force --quiet --nodiscard --nodesize "${job[NODESIZE]}" \
 		--data "${job[data]}" --metadata "${job[metadata]}" "${uuid[@]}" "${devices[@]}"
-	mount_bench "max_inline=${job[MAX_INLINE]}${job[COMPRESS]:+,compress=${job[COMPRESS]}}"
+	mount_bench "max_inline=${job[MAX_INLINE]}"
 	[[ ${job[receive_rounds]} == 0 ]] || make_receiver
 	if [[ ${job[GENERATOR]} == published ]]; then
 		build_published

@@ -118,7 +118,6 @@ def describe(run):
     send += [f"latency {env['latency_ns'] / 1e6:g} ms"] if env.get("latency_ns") else []
     send += ["everything in memory"] if env.get("cached") else []
     send += ["without data" if env.get("no_data") else "with data"]
-    send += ["compressed data as it is"] if env.get("compressed_data") else []
     send += [f"{env.get('samples')} sample{'' if env.get('samples') == 1 else 's'} each"]
     send += [f"memory {env['memory']}"] if env.get("memory") else []
     code = [f"commit {str(env.get('commit') or 'not known')[:12]}" +

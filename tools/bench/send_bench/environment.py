@@ -86,7 +86,7 @@ def environment(run):
                 for names in (options.profile, options.receive_profile)]
     receive = options.to == "receive"
     commit = output_of("git", "rev-parse", "HEAD")
-    same = ("samples", "to", "no_data", "compressed_data", "cached", "instruction_ns",
+    same = ("samples", "to", "no_data", "cached", "instruction_ns",
             "disks", "data", "metadata", "below")
     return {
         "run": os.path.basename(run.output),
@@ -110,7 +110,6 @@ def environment(run):
         "fio": None if options.no_fio else load(read(run.partial, "fio.json")),
         "variants": run.variants, **{name: getattr(options, name) for name in same},
         "memory": None if own else options.memory,
-        "tree_kernel": None if own else run.tree_kernel,
         "processors": len(os.sched_getaffinity(0)) if own else None,
         "others_busy": run.others_busy, "clock": None if own else options.clock,
         "receive_rounds": options.receive_rounds if receive else None,

@@ -16,7 +16,7 @@ NEEDS = {
     "rewritten": "FILE_SIZE BLOCK_SIZE WRITES UPDATES SYNC_EVERY",
     "rotated": "DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE",
     "deduplicated": "DIRECTORIES EXTENTS SHARERS BLOCK_SIZE REWRITE"}
-KEYS = ("GENERATOR", "PACE", "COMPRESS", *RANGES)
+KEYS = ("GENERATOR", "PACE", *RANGES)
 
 
 class Workload:
@@ -96,8 +96,8 @@ class Workload:
 
 def job_text(options, workload, **more):
     """All that the guest is told: lines KEY=value."""
-    same = ("device receive_device erase dry_run samples to no_data compressed_data no_fio cached "
-            "beside buffer rate latency receive_rounds seed clock own_kernel disks data metadata below").split()
+    same = ("device receive_device erase dry_run samples to no_data no_fio cached beside buffer rate "
+            "latency receive_rounds seed clock own_kernel disks data metadata below").split()
     job = {**workload.numbers, **{name: getattr(options, name) for name in same},
            "trace": not options.no_trace, "simulated": not options.device, "lane": options.kind, **more}
     lines = []

@@ -16,7 +16,7 @@ RANGES = {
     "UPDATE_EVERY": (1, 10 ** 8), "UPDATE_BYTES": (1, 1 << 20), "MAX_INLINE": (0, 65536),
     "NODESIZE": (4096, 65536), "DIRECTORIES": (1, 10 ** 8), "SIZE_MIN": (1, 10 ** 12),
     "SIZE_MAX": (0, 10 ** 12), "SIZE_SKEW": (1, 1000), "ROUNDS": (1, 1000), "REWRITE": (0, 100),
-    "DELETE": (0, 100), "RENAME": (0, 100), "ADD": (0, 100), "SNAPSHOTS": (0, 1000),
+    "DELETE": (0, 100), "RENAME": (0, 100), "ADD": (0, 100),
     "FILE_SIZE": (1, 10 ** 12), "BLOCK_SIZE": (1, 10 ** 9), "WRITES": (0, 10 ** 8),
     "UPDATES": (0, 10 ** 8), "SYNC_EVERY": (1, 10 ** 8), "EXTENTS": (1, 10 ** 6),
     "SHARERS": (1, 10 ** 8), "PUBLISHED_FILES": (0, 10 ** 8),
@@ -116,7 +116,6 @@ def make_parser():
     add("--processor", type=NAME, metavar="desktop|nas|NS",
         help="ns an instruction with --clock all (default desktop: 0.25; nas: 1)")
     add("--kernel", type=NAME, help="of the virtual machine (default: first of SUPPORTED)")
-    add("--tree-kernel", type=NAME, metavar="KERNEL", help="writes the tree (default: as --kernel)")
     add("--memory", type=SIZE, default="8G", metavar="SIZE",
         help="of the virtual machine, without what its disk holds (default %(default)s)")
     add("--timeout", type=number(0, 10 ** 9), default=3600, metavar="SECONDS",
@@ -162,7 +161,6 @@ def make_parser():
     add("--latency", type=number(1, 10000), default=0, metavar="MS",
         help="from one end to the other, with 6 MiB under way at most")
     add("--no-data", action="store_true", help="btrfs send --no-data")
-    add("--compressed-data", action="store_true", help="btrfs send --compressed-data")
     add("--beside", choices=("reader", "writer"),
         help="time another user of the disk during each send: random reads with pauses of 50 ms, or "
         "new files with pauses of 20 ms")
@@ -202,7 +200,7 @@ def check(options):
     """What goes together."""
     given = {word.split("=")[0] for word in options.arguments}
     if options.kind == "host":
-        for word in ("--device", "--kernel", "--tree-kernel", "--memory", "--timeout"):
+        for word in ("--device", "--kernel", "--memory", "--timeout"):
             if word in given:
                 wrong(f"{word} does not go with --kind host")
     options.instruction_ns = None

@@ -58,10 +58,8 @@ class Run:
         self.child = self.partial = self.record = self.others_busy = None
         kernels = output_of("tools/kernels/supported").split("\n")
         self.kernel = options.kernel or kernels[0]
-        self.tree_kernel = options.tree_kernel or self.kernel
-        for name in (self.kernel, self.tree_kernel):
-            if name not in kernels:
-                wrong(f"no kernel '{name}': there are {' '.join(kernels)}")
+        if self.kernel not in kernels:
+            wrong(f"no kernel '{self.kernel}': there are {' '.join(kernels)}")
         self.profiles = {}
         if options.device:
             self.lane = "device"
@@ -207,10 +205,9 @@ class Run:
         options, scratch = self.options, self.partial
         command = [tool("tools", "bench", "guest"), self.path("job"), stage, *words]
         if not options.own_kernel:
-            machine, memory, kernel = ["--kind", options.kind], options.memory, self.kernel
+            machine, memory = ["--kind", options.kind], options.memory
             guest, variant, append = command[0], words[0] if words else "stock", []
             if stage == "build":
-                kernel = self.tree_kernel
                 # what is not measured may have the memory it needs
                 memory = max(memory, "2G", key=size)
             elif options.clock == "all":
@@ -222,7 +219,7 @@ class Run:
             if variant in ("off", "generation"):
                 append = ["--append", f"btrfs.send_readahead={variant}"]
             timeout = str(options.timeout)
-            machine = [tool("vm", "run"), *machine, "--kernel", kernel,
+            machine = [tool("vm", "run"), *machine, "--kernel", self.kernel,
                        "--variant", self.kernel_of(variant), "--memory", memory,
                        "--timeout", timeout, "--stall", timeout, "--scratch", scratch,
                        *append, "--", guest, "/scratch/job", stage, *words]
