@@ -79,9 +79,6 @@ class Verdict:
         for line in sorted(set(stock) ^ set(patched)):
             self.problem('sharing', '%s: %s' % ('patched' if line in patched else 'stock', line))
 
-    def kinds(self):
-        return {kind for kind, _ in self.problems}
-
 
 class Totals:
     """Of all histories."""
