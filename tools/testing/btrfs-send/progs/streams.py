@@ -6,35 +6,19 @@ import os
 import struct
 import sys
 
-SUBVOL, MKFILE, MKDIR, MKNOD, MKFIFO, MKSOCK, SYMLINK, RENAME = 1, *range(3, 10)
-LINK, UNLINK, RMDIR, SET_XATTR, REMOVE_XATTR, WRITE = 10, 11, 12, 13, 14, 15
-CHMOD, END = 18, 21
-UUID, CTRANSID, INO, MODE, RDEV, NAME, DATA = 1, 2, 3, 5, 8, 13, 14
-PATH, TO, LNK, OFFSET, CONTENT = 15, 16, 17, 18, 19
-TABLE = []
-for number in range(256):
-    for _ in range(8):
-        number = number >> 1 ^ (0x82f63b78 if number & 1 else 0)
-    TABLE.append(number)
+import commands
+from commands import (CHMOD, DATA, END, HEAD, INO, MKDIR, MKFILE, MKNOD, MODE, OFFSET, PATH, PATH_LINK, PATH_TO,
+                      RDEV, RENAME, RMDIR, SET_XATTR, SUBVOL, SYMLINK, UNLINK, WRITE, XATTR_DATA, XATTR_NAME)
 
-
-def crc32c(data):
-    crc = 0
-    for byte in data:
-        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
-    return crc
+MKFIFO, MKSOCK, REMOVE_XATTR = 6, 7, 14
+UUID, CTRANSID = 1, 2
 
 
 def command(kind, attributes):
-    body = b""
-    for key, value in attributes.items():
-        if isinstance(value, int):
-            value = struct.pack("<Q", value)
-        elif isinstance(value, str):
-            value = value.encode()
-        body += struct.pack("<HH", key, len(value)) + value
-    crc = crc32c(struct.pack("<IHI", len(body), kind, 0) + body)
-    return struct.pack("<IHI", len(body), kind, crc) + body
+    """Values are texts, numbers or bytes."""
+    return commands.command(kind, *((key, struct.pack("<Q", value) if isinstance(value, int) else
+                                     value.encode() if isinstance(value, str) else value)
+                                    for key, value in attributes.items()))
 
 
 def make(kind, path, **more):
@@ -42,12 +26,12 @@ def make(kind, path, **more):
     if kind == MKNOD:
         attributes.update({MODE: more.get("mode", 0o20666), RDEV: 259})
     if kind == SYMLINK:
-        attributes[LNK] = "target"
+        attributes[PATH_LINK] = "target"
     return command(kind, attributes)
 
 
 def rename(old, new):
-    return command(RENAME, {PATH: old, TO: new})
+    return command(RENAME, {PATH: old, PATH_TO: new})
 
 
 def placed(kind, name, orphan="o300-8-0"):
@@ -55,11 +39,11 @@ def placed(kind, name, orphan="o300-8-0"):
 
 
 def write(path):
-    return command(WRITE, {PATH: path, OFFSET: 0, CONTENT: b"content of " + path.encode()})
+    return command(WRITE, {PATH: path, OFFSET: 0, DATA: b"content of " + path.encode()})
 
 
 def xattr(path, name, value):
-    return command(SET_XATTR, {PATH: path, NAME: name, DATA: value})
+    return command(SET_XATTR, {PATH: path, XATTR_NAME: name, XATTR_DATA: value})
 
 
 def acl(path):
@@ -89,7 +73,8 @@ def odd_streams():
     new = placed(MKFILE, "d/new") + placed(MKDIR, "d/dir", "o301-8-0")
     first = make(MKDIR, "d") + placed(MKFILE, "d/first")
     yield "acl-later", first + acl("d") + new
-    yield "acl-removed", first + acl("d") + command(REMOVE_XATTR, {PATH: "d", NAME: "system.posix_acl_default"}) + new
+    removed = command(REMOVE_XATTR, {PATH: "d", XATTR_NAME: "system.posix_acl_default"})
+    yield "acl-removed", first + acl("d") + removed + new
     yield "acl-root", first + acl("") + new
     yield "acl-root-first", make(MKDIR, "d") + acl("") + new
     yield "acl-renamed", first + make(MKDIR, "e") + acl("e") + rename("d", "f") + rename("e", "d") + new
@@ -101,10 +86,9 @@ def odd_streams():
     yield "user-xattr", first + xattr("d", "user.x", b"y") + new
 
 
-def frame(commands):
+def frame(body):
     uuid = bytes(range(16))
-    return (b"btrfs-stream\0" + struct.pack("<I", 1) + command(SUBVOL, {PATH: "subvol", UUID: uuid, CTRANSID: 7}) +
-            commands + command(END, {}))
+    return HEAD + command(SUBVOL, {PATH: "subvol", UUID: uuid, CTRANSID: 7}) + body + command(END, {})
 
 
 def put(folder, name, data):
@@ -113,8 +97,8 @@ def put(folder, name, data):
 
 
 if sys.argv[1] == "odd":
-    for title, commands in odd_streams():
-        put(sys.argv[2], title, frame(commands))
+    for title, body in odd_streams():
+        put(sys.argv[2], title, frame(body))
 else:
     with open(sys.argv[2], "rb") as file:
         stream = file.read()
