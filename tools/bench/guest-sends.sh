@@ -219,27 +219,21 @@ counters_json() {
 		map({(.): ([$rows[][.]] | add // 0)}) | add' "${@:2}"
 }
 
-# keep_trace DISK NAME: prints the file as JSON, or null where none is kept.
-keep_trace() {
-	local file=trace/$2.tsv.gz
+# keep_traces DISK NAME: prints the files of all disks of one end as an array, null where none is
+# kept.
+keep_traces() {
+	local suffix file
 
 	set -e # a command substitution does not have it
-	if [[ ${job[trace]} == 0 || ${job[simulated]} == 0 ]]; then
-		echo null
-		return
-	fi
-	mkdir --parents "$dir/trace"
-	"$top/tools/rotdisk/rotdisk" trace "$1" show | gzip --no-name > "$dir/$file"
-	echo "\"$file\""
-}
-
-# keep_traces DISK NAME: those of all disks of one end, as an array
-keep_traces() {
-	local suffix
-
-	set -e # as above
 	for suffix in "${suffixes[@]}"; do
-		keep_trace "$1$suffix" "$2$suffix"
+		file=null
+		if [[ ${job[trace]} == 1 && ${job[simulated]} == 1 ]]; then
+			file=trace/$2$suffix.tsv.gz
+			mkdir --parents "$dir/trace"
+			"$top/tools/rotdisk/rotdisk" trace "$1$suffix" show | gzip --no-name > "$dir/$file"
+			file="\"$file\""
+		fi
+		echo "$file"
 	done | jq --slurp --compact-output .
 }
 
