@@ -17,6 +17,8 @@ NEEDS = {
     "rotated": "DIRECTORIES SIZE_MIN SIZE_MAX SIZE_SKEW ROUNDS REWRITE",
     "deduplicated": "DIRECTORIES EXTENTS SHARERS BLOCK_SIZE REWRITE"}
 KEYS = ("GENERATOR", "PACE", *RANGES)
+# What a workload need not say, see the published one.
+DEFAULTS = {"PACE": "1-3", "MAX_INLINE": "2048", "NODESIZE": "16384"}
 
 
 class Workload:
@@ -26,6 +28,8 @@ class Workload:
         self.name = options.workload
         self.file = self.name if "/" in self.name else os.path.join(WORKLOADS, self.name)
         self.lines = self.read()
+        given = [line.partition("=")[0] for line in self.lines]
+        self.lines += [f"{key}={value}" for key, value in DEFAULTS.items() if key not in given]
         self.numbers = self.parse()
         for key, value in options.override.items():
             if key not in self.numbers:
