@@ -33,14 +33,6 @@ usage_error() {
 	fail 2 "$1, see --help"
 }
 
-# take_value OPTION VALUE...: into the variable of that name, disk_memory of --disk-memory.
-take_value() {
-	local name="${1#--}"
-
-	[[ -n "${2:-}" ]] || fail 2 "$1 needs a value, see $tool --help"
-	printf -v "${name//-/_}" %s "$2"
-}
-
 cleanup() {
 	local status=$?
 
@@ -74,7 +66,8 @@ parse() {
 		--) rest+=("${@:2}"); return ;;
 		-*)
 			if [[ "$options" == *" $name "* ]]; then
-				take_value "$@"
+				[[ -n "${2:-}" ]] || fail 2 "$1 needs a value, see $tool --help"
+				printf -v "${name//-/_}" %s "$2"
 				shift
 			elif [[ "$flags" == *" $name "* ]]; then
 				printf -v "${name//-/_}" yes

@@ -55,11 +55,6 @@ unmount() {
 	umount "$1" 2>/dev/null || umount --lazy "$1" 2>/dev/null || true
 }
 
-# The mount points of a device, the last one first.
-mounts_of() {
-	awk -v device="$1" '$1 == device { print $2 }' /proc/self/mounts | tac
-}
-
 # Make a loop device of a number that is free, and write it to a file before.
 add_loop() {
 	python3 - "$1" <<-'PYTHON'
@@ -97,9 +92,10 @@ remove_loop() {
 	number=$(<"$disk/loop")
 	backing=/sys/block/loop$number/loop/backing_file
 	if is_loop "$number" "$disk"; then
+		# the last one first
 		while read -r path; do
 			unmount "$(printf '%b' "$path")" # a blank is \040
-		done < <(mounts_of "/dev/loop$number")
+		done < <(awk -v device="/dev/loop$number" '$1 == device { print $2 }' /proc/self/mounts | tac)
 		losetup --detach "/dev/loop$number" 2>/dev/null || true
 	fi
 	[[ ! -e $disk/node ]] || rm --force "/dev/loop$number"
@@ -292,13 +288,6 @@ fuse_image() {
 	for fd in "/proc/${server%-*}/fd"/*; do
 		[[ $(readlink "$fd") != /memfd:rotdisk* ]] || echo "$fd"
 	done
-}
-
-fuse_device() {
-	local device
-
-	read -r device _ <"$records/$1/disk"
-	echo "${device#/dev/}"
 }
 
 # fuse_trace DISK: rotdisk-fuse writes it on demand.
