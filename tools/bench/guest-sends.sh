@@ -230,7 +230,8 @@ keep_traces() {
 		if [[ ${job[trace]} == 1 && ${job[simulated]} == 1 ]]; then
 			file=trace/$2$suffix.tsv.gz
 			mkdir --parents "$dir/trace"
-			"$top/tools/rotdisk/rotdisk" trace "$1$suffix" show | gzip --no-name > "$dir/$file"
+			"$top/tools/rotdisk/rotdisk" trace "$1$suffix" show |
+				gzip --no-name > "$dir/$file"
 			file="\"$file\""
 		fi
 		echo "$file"

@@ -95,7 +95,8 @@ remove_loop() {
 		# the last one first
 		while read -r path; do
 			unmount "$(printf '%b' "$path")" # a blank is \040
-		done < <(awk -v device="/dev/loop$number" '$1 == device { print $2 }' /proc/self/mounts | tac)
+		done < <(awk -v device="/dev/loop$number" '$1 == device { print $2 }' \
+			/proc/self/mounts | tac)
 		losetup --detach "/dev/loop$number" 2>/dev/null || true
 	fi
 	[[ ! -e $disk/node ]] || rm --force "/dev/loop$number"

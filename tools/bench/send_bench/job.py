@@ -100,8 +100,8 @@ class Workload:
 
 def job_text(options, workload, **more):
     """All that the guest is told: lines KEY=value."""
-    same = ("device receive_device erase dry_run samples to no_data no_fio cached beside buffer rate "
-            "latency receive_rounds seed clock own_kernel disks data metadata below").split()
+    same = ("device receive_device erase dry_run samples to no_data no_fio cached beside buffer "
+            "rate latency receive_rounds seed clock own_kernel disks data metadata below").split()
     job = {**workload.numbers, **{name: getattr(options, name) for name in same},
            "trace": not options.no_trace, "simulated": not options.device, "lane": options.kind, **more}
     lines = []

@@ -7,8 +7,9 @@ import struct
 import sys
 
 import commands
-from commands import (CHMOD, DATA, END, HEAD, INO, MKDIR, MKFILE, MKNOD, MODE, OFFSET, PATH, PATH_LINK, PATH_TO,
-                      RDEV, RENAME, RMDIR, SET_XATTR, SUBVOL, SYMLINK, UNLINK, WRITE, XATTR_DATA, XATTR_NAME)
+from commands import (CHMOD, DATA, END, HEAD, INO, MKDIR, MKFILE, MKNOD, MODE, OFFSET, PATH,
+                      PATH_LINK, PATH_TO, RDEV, RENAME, RMDIR, SET_XATTR, SUBVOL, SYMLINK, UNLINK,
+                      WRITE, XATTR_DATA, XATTR_NAME)
 
 MKFIFO, MKSOCK, REMOVE_XATTR = 6, 7, 14
 UUID, CTRANSID = 1, 2
@@ -88,7 +89,8 @@ def odd_streams():
 
 def frame(body):
     uuid = bytes(range(16))
-    return HEAD + command(SUBVOL, {PATH: "subvol", UUID: uuid, CTRANSID: 7}) + body + command(END, {})
+    begin = command(SUBVOL, {PATH: "subvol", UUID: uuid, CTRANSID: 7})
+    return HEAD + begin + body + command(END, {})
 
 
 def put(folder, name, data):
