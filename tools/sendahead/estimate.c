@@ -20,7 +20,7 @@
 #define TIME 4.0		/* limit for the sample in seconds */
 #define AHEAD 8			/* leaves that btrfs send itself reads ahead */
 #define DEPTH 4			/* number of requests that the disk chooses from */
-#define START 8			/* single reads before and between windows */
+#define START 12			/* single reads before and between windows, and first batches */
 #define NEAR (64 << 20)		/* bytes: a seek within these is short */
 #define NEAR_PART 0.4		/* its share of the time of a random read, if not measured */
 #define PASSED (48 << 10)	/* bytes that a drive buffers beside each read */
