@@ -445,14 +445,15 @@ static void find_shared(struct send_ahead *ahead, size_t from, size_t to)
 
 	if ((to - from) * n > SHARED_KEYS)
 		return;
-	for (i = from; i < to; i++) {
-		const struct extent *extent = &ahead->extents.v[i];
-		struct leaf leaf = { .at.key = extent->key };
-		u64 left = extent->read ? extent->refs : 0;
+	for (j = 0; j < n; j++) {
+		for (i = from; i < to; i++) {
+			struct extent *extent = &ahead->extents.v[i];
 
-		for (j = 0; j < n && left; j++)
-			if (subvolumes[j].generation >= extent->generation && left--)
-				sweep_want(&ahead->sweep, subvolumes[j].id, &leaf);
+			if (extent->read && extent->refs &&
+			    extent->generation <= subvolumes[j].generation && extent->refs--)
+				*append(&ahead->keys) = extent->key;
+		}
+		want_leaves(ahead, subvolumes[j].id, &ahead->keys);
 	}
 }
 
@@ -609,8 +610,7 @@ static void begin(struct send_ahead *ahead)
 	ahead->disk.fd = ahead->root.fd;
 	ahead->position = 0;
 	ahead->sweep.disk = ahead->data.disk = &ahead->disk;
-	ahead->sweep.shared = ahead->shared;
-	ahead->data.shared = ahead->shared;
+	ahead->sweep.shared = ahead->data.shared = ahead->shared;
 	ahead->data.tree = ahead->root.info.treeid;
 	ahead->data.subvolume = ahead->subvolume;
 	begin_walk(ahead, &ahead->root, &ahead->tree);
