@@ -276,9 +276,7 @@ static void compare(struct send_ahead *ahead, const struct leaf *leaf, size_t fr
 {
 	struct extent *v = ahead->extents.v;
 	struct search search = {
-		.tree = ahead->parent.info.treeid,
-		.min = leaf->at.key,
-		.nr = UINT32_MAX,
+		.tree = ahead->parent.info.treeid, .min = leaf->at.key, .nr = UINT32_MAX,
 	};
 	size_t i, n = ahead->extents.n, at = 0;
 	struct item item;
@@ -317,10 +315,8 @@ static void parse(struct send_ahead *ahead)
 		const struct leaf *leaf = &ahead->leaves.v[i];
 		struct search search = {
 			.tree = ahead->root.info.treeid,
-			.min = leaf->at.key,
-			.max = key_before(leaf->end),
-			.min_transid = leaf->at.generation,
-			.nr = UINT32_MAX,
+			.min = leaf->at.key, .max = key_before(leaf->end),
+			.min_transid = leaf->at.generation, .nr = UINT32_MAX,
 		};
 		size_t from = ahead->extents.n;
 

@@ -24,10 +24,7 @@ static void touch(size_t i, void *arg)
 	struct stats *stats = &sweep->shared->stats;
 	struct wanted *wanted = &sweep->v[i];
 	struct search search = {
-		.tree = wanted->tree,
-		.min = wanted->key,
-		.max = wanted->key,
-		.nr = 1,
+		.tree = wanted->tree, .min = wanted->key, .max = wanted->key, .nr = 1,
 	};
 	u64 memory[64];
 	struct items items = { .args = memory, .size = 256 };

@@ -114,8 +114,9 @@ static void look(void)
 		others = at_first = INT64_MAX;
 		shared->stats.others++;
 	}
-	at_first = looked < present ? at_first : INT64_MAX;
-	/* a request of btrfs is no larger than a node, as a rule */
+	if (looked >= present)
+		at_first = INT64_MAX;
+	/* what btrfs has under way adds to the sectors later: a node for each request, as a rule */
 	if (others == INT64_MAX)
 		others = sectors + (waiting + 1) * disk->nodesize / 512;
 }
