@@ -46,10 +46,12 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf)
 
 	/* the address of a leaf in a new chunk is not known: such leaves come first */
 	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
-	/* one that the kernel is to find has no position */
-	if (sweep->noted && leaf->at.bytenr)
+	if (sweep->noted)
 		*append(sweep->noted) = wanted.order;
 	wanted.order = disk_in_turn(sweep->disk, wanted.bytenr, wanted.order);
+	/* so does one that the kernel is to find: by its key, as the next key may be in the same leaf */
+	if (!leaf->at.bytenr)
+		wanted.order = (leaf->at.key.objectid + (leaf->at.key.offset >> 12)) % 65536;
 	*append(sweep) = wanted;
 }
 
