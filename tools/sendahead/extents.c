@@ -58,18 +58,18 @@ void extents_take(struct extents *extents, const struct item *item)
 	*append(extents) = extent;
 }
 
-void extents_refs(const struct item *item, int all, struct refs *refs)
+u64 extents_refs(const struct item *item, int all, struct refs *refs)
 {
 	u32 at = sizeof(struct btrfs_extent_item), size;
-	u64 count, offset;
+	u64 count, offset, before = refs->n, shared = 0;
 
 	if (item->key.type != BTRFS_EXTENT_ITEM_KEY || item->len < at ||
 	    !(get_u64(item->data + offsetof(struct btrfs_extent_item, flags)) &
 	      BTRFS_EXTENT_FLAG_DATA))
-		return;
+		return 0;
 	count = get_u64(item->data);
 	if (count > REFS_FOLLOWED || (count < 2 && !all))
-		return;
+		return 0;
 	for (; at < item->len && count; at += size) {
 		const u8 *p = item->data + at + 1;
 
@@ -79,8 +79,7 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 		if (size > item->len - at)
 			break;
 		count -= size != 9;
-		if (size == 13)
-			*append(refs) = (struct ref) { .tree = 0 };
+		shared += size == 13;
 		if (size != 29)
 			continue;
 		/* negative if the extent begins before the beginning of the file */
@@ -92,6 +91,7 @@ void extents_refs(const struct item *item, int all, struct refs *refs)
 			.key = { get_u64(p + 8), BTRFS_EXTENT_DATA_KEY, offset },
 		};
 	}
+	return shared ? shared + refs->n - before : 0;
 }
 
 int extents_same(const struct extent *a, const struct extent *b)

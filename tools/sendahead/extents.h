@@ -17,7 +17,7 @@ struct extent {
 	u64 disk_extent;	/* address of the whole extent; the file may use a part of it */
 	u64 generation;
 	u64 start;		/* file offset at which the whole extent would begin */
-	u64 refs;		/* backrefs that the send follows */
+	u64 refs;		/* backrefs that the send follows, 0 if none is shared */
 	u64 position;		/* bytes of file data before it in the stream */
 	u8 compressed;
 	u8 same;		/* the parent has it as well, in the same place */
@@ -41,7 +41,7 @@ void extents_take(struct extents *extents, const struct item *item);
 
 /* A backref of an extent: a key in a tree. */
 struct ref {
-	u64 tree;		/* 0: a shared backref, whose key is not known */
+	u64 tree;
 	struct key key;
 };
 
@@ -57,9 +57,11 @@ struct refs {
  * extents_refs() - take the backrefs of an extent that the send follows
  * @item: the extent's item; not trusted
  * @all: take also a single backref, as the send does if it has clone sources
- * @refs: gets the backrefs that are inline in the item, unless they are too many for the send
+ * @refs: gets the backrefs with a key that are inline, unless there are too many for the send
+ *
+ * Return: number of backrefs if one is shared, and so names a leaf and has no key; otherwise 0
  */
-void extents_refs(const struct item *item, int all, struct refs *refs);
+u64 extents_refs(const struct item *item, int all, struct refs *refs);
 
 /* Return: whether @b, an extent of the parent, holds the beginning of @a in the same place. */
 int extents_same(const struct extent *a, const struct extent *b);

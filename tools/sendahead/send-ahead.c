@@ -49,6 +49,7 @@ struct send_ahead {
 	struct keys keys;		/* items that the send looks up */
 	struct keys names;		/* directory items that it looks up */
 	struct refs refs;
+	struct orders sharing;		/* indices of extents with shared backrefs */
 	struct extents extents;		/* of the window; once queued: sent and not inline */
 	struct extents old;		/* of the parent, for one leaf of the window */
 	u64 position;			/* bytes of file data in the stream so far */
@@ -385,18 +386,17 @@ static void find_refs(struct send_ahead *ahead, size_t from, size_t to)
 	int all = ahead->has_parent || ahead->options->nr_clones;
 	size_t i;
 
-	ahead->refs.n = 0;
+	ahead->refs.n = ahead->sharing.n = 0;
 	for (i = from; i < to && ahead->refs.n < REFS_NOTED && !shared_over(); i++) {
 		struct extent *extent = &ahead->extents.v[i];
 		struct key key = { extent->disk_extent, BTRFS_EXTENT_ITEM_KEY, 0 };
-		size_t before = ahead->refs.n;
 		struct item item;
 
 		if (is_new(ahead->followed, key.objectid) &&
-		    search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &ahead->items,
-				 &item))
-			extents_refs(&item, all, &ahead->refs);
-		extent->refs = ahead->refs.n - before;
+		    search_first(ahead->disk.fd, BTRFS_EXTENT_TREE_OBJECTID, key, &ahead->items, &item))
+			extent->refs = extents_refs(&item, all, &ahead->refs);
+		if (extent->read && extent->refs)
+			*append(&ahead->sharing) = i;
 	}
 }
 
@@ -434,20 +434,21 @@ static size_t list_subvolumes(struct send_ahead *ahead, struct subvolume *v)
  * extent, as snapshots have the same files under the same inode numbers: in subvolumes that are not
  * older, at most as many as the extent has backrefs, as a later snapshot may not have it.
  */
-static void find_shared(struct send_ahead *ahead, size_t from, size_t to)
+static void find_shared(struct send_ahead *ahead)
 {
 	struct subvolume subvolumes[SUBVOLUMES];
-	size_t i, j, n = list_subvolumes(ahead, subvolumes);
+	size_t i, j, n = ahead->sharing.n ? list_subvolumes(ahead, subvolumes) : 0;
 
-	if ((to - from) * n > SHARED_KEYS)
+	if (ahead->sharing.n * n > SHARED_KEYS)
 		return;
 	for (j = 0; j < n; j++) {
-		for (i = from; i < to; i++) {
-			struct extent *extent = &ahead->extents.v[i];
+		for (i = 0; i < ahead->sharing.n; i++) {
+			struct extent *extent = &ahead->extents.v[ahead->sharing.v[i]];
 
-			if (extent->read && extent->refs &&
-			    extent->generation <= subvolumes[j].generation && extent->refs--)
-				*append(&ahead->keys) = extent->key;
+			if (!extent->refs || extent->generation > subvolumes[j].generation)
+				continue;
+			*append(&ahead->keys) = extent->key;
+			extent->refs--;
 		}
 		want_leaves(ahead, subvolumes[j].id, &ahead->keys);
 	}
@@ -459,15 +460,12 @@ static void find_shared(struct send_ahead *ahead, size_t from, size_t to)
  */
 static void want_refs(struct send_ahead *ahead, size_t from, size_t to)
 {
-	size_t i, shared = 0;
+	size_t i;
 
 	find_refs(ahead, from, to);
+	find_shared(ahead);
 	sort_list(&ahead->refs, by_number);
-	while (shared < ahead->refs.n && !ahead->refs.v[shared].tree)
-		shared++;
-	if (shared)
-		find_shared(ahead, from, to);
-	for (i = shared; i < ahead->refs.n; i++) {
+	for (i = 0; i < ahead->refs.n; i++) {
 		const struct ref *ref = &ahead->refs.v[i];
 
 		*append(&ahead->keys) = ref->key;
