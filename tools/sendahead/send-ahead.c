@@ -191,6 +191,7 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys)
 		sort_list(keys, key_cmp);
 		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
+		walk.to = keys->n ? keys->v[keys->n - 1] : key_max;
 		for (i = 0; i < keys->n && !shared_over(); i++) {
 			if (key_cmp(&keys->v[i], &leaf.end) < 0)
 				continue;

@@ -22,7 +22,7 @@ void walk_init(struct walk *walk, const struct disk *disk, const struct pointer 
 	node->child[0] = *root;
 	*walk = (struct walk) {
 		.disk = disk, .root = *root, .top = root->level + 1, .threads = threads,
-		.ahead = WALK_AHEAD,
+		.ahead = WALK_AHEAD, .to = key_max,
 	};
 	walk->levels[walk->top].node = node;
 }
@@ -124,7 +124,7 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 
 		sorted->want = &level->node->child[level->slot + i];
 		sorted->node = &level->ahead[i];
-		if ((i && other_has(other, sorted->want)) ||
+		if ((i && (other_has(other, sorted->want) || key_cmp(sorted->want, &walk->to) > 0)) ||
 		    disk_place(walk->disk, sorted->want->bytenr, &sorted->order))
 			continue;
 		sorted->order = disk_in_turn(walk->disk, sorted->want->bytenr, sorted->order);

@@ -26,7 +26,7 @@ struct walk {
 	struct level levels[MAX_LEVEL + 2];
 	u32 threads;
 	u32 ahead;			/* limit of nodes read at once */
-	struct key from;		/* what is before this key is left out */
+	struct key from, to;		/* leave out what is before; read nothing ahead behind */
 	u64 nodes;			/* number of nodes read so far */
 };
 
