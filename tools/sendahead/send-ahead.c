@@ -24,6 +24,7 @@
 #define SHARED_KEYS 65536		/* looked for in subvolumes at once, or none */
 #define ROOT_GENERATION offsetof(struct btrfs_root_item, generation)
 #define SUBVOLUMES 1024			/* subvolumes searched for shared backrefs */
+#define OTHER 4				/* times as many keys are few in another subvolume */
 #define LEVELS_UP 64			/* limit of parent directories that are looked up */
 #define SEEN 65536			/* slots of a table of seen numbers */
 #define LISTED 4096			/* leaves listed at once for an estimate */
@@ -173,16 +174,18 @@ static void sweep_window(struct send_ahead *ahead)
 /*
  * Add the leaves that hold the keys to those to be read. The tree may change meanwhile: leaves that
  * cannot be found are left to the send. A few are found by the kernel, all at once: nodes that are
- * read here it reads again.
+ * read here it reads again. Those of another subvolume are read one by one: there, more are few.
  */
 static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys)
 {
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	struct walk walk;
-	size_t i;
+	int other = tree >= BTRFS_FIRST_FREE_OBJECTID && tree != ahead->root.info.treeid &&
+		tree != ahead->parent.info.treeid;
+	size_t i, few = ahead->sweep.threads * (other ? OTHER : 1);
 
-	if (!ahead->sweep.noted && keys->n <= ahead->sweep.threads) {
+	if (!ahead->sweep.noted && keys->n <= few) {
 		for (i = 0; i < keys->n; i++) {
 			leaf.at.key = keys->v[i];
 			sweep_want(&ahead->sweep, tree, &leaf);
