@@ -285,8 +285,7 @@ static void learn(struct fold *fold, const u8 *p, size_t n)
 	else if (command.number <= C_LINK)
 		made_at(fold, is_passing(path) ? command.number : C_LINK, path);
 	/* setgid: the group is inherited */
-	else if (command.number == C_FILEATTR ||
-		 get_u64(command.attribute[A_MODE].p) & S_ISGID)
+	else if (command.number == C_FILEATTR || get_u64(command.attribute[A_MODE].p) & S_ISGID)
 		inheritance_changes(fold, path);
 }
 
@@ -362,8 +361,7 @@ static u64 needed(u16 command, u64 size)
 {
 	if (command == C_SET_XATTR || command == C_REMOVE_XATTR)
 		return min_u64(size, COMMAND_HEAD + 4 + PATH_MAX + 4 + 256);
-	if (command <= C_LINK || command == C_RMDIR || command == C_CHMOD ||
-	    command == C_FILEATTR)
+	if (command <= C_LINK || command == C_RMDIR || command == C_CHMOD || command == C_FILEATTR)
 		return size;
 	return COMMAND_HEAD;
 }

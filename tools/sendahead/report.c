@@ -167,8 +167,7 @@ void progress(const struct options *options, struct shared *shared)
 		if (leaves > 0 && bytes)
 			share = fmax(share, planned / leaves *
 				     fmin((double)shared->data / bytes, 1));
-		if (seconds > 1 && shared->stream_bytes && !is_in_background() &&
-		    !others_show())
+		if (seconds > 1 && shared->stream_bytes && !is_in_background() && !others_show())
 			show(shared, share, seconds);
 	}
 }

@@ -341,8 +341,7 @@ static int is_read(struct send_ahead *ahead, const struct extent *extent)
 {
 	const struct options *options = ahead->options;
 
-	return !options->no_data &&
-		!(extent->compressed && options->compressed_data) &&
+	return !options->no_data && !(extent->compressed && options->compressed_data) &&
 		is_new(ahead->seen, extent->disk) &&
 		/* an extent as old as the parent is cloned from the parent */
 		!is_old(ahead, extent);
