@@ -152,8 +152,7 @@ static void want_spaces(struct receive_ahead *ahead)
 	if (ahead->spaces)
 		return;
 	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
-		want_tree(ahead, others[i], min_u64(ahead->leaves,
-						    ahead->most - ahead->sweep.n));
+		want_tree(ahead, others[i], min_u64(ahead->leaves, ahead->most - ahead->sweep.n));
 	ahead->spaces = 1;
 }
 
@@ -257,7 +256,8 @@ static void look_up_all(struct receive_ahead *ahead)
 
 	if (!ahead->nr_paths)
 		return;
-	if (!room_enough())
+	/* a few paths take little */
+	if (ahead->nr_paths >= FEW && !room_enough())
 		give_up("there is too little memory left");
 	if (many && !ahead->leaves)
 		want_parent(ahead);
@@ -296,8 +296,7 @@ static void find_parent(struct receive_ahead *ahead, const u8 *uuid)
 	if (!ahead->tree)
 		ahead->tree = tree_of(ahead->fd, uuid, BTRFS_UUID_KEY_SUBVOL);
 	if (ahead->tree)
-		ahead->parent = disk_open_inode(ahead->fd, ahead->tree,
-						BTRFS_FIRST_FREE_OBJECTID,
+		ahead->parent = disk_open_inode(ahead->fd, ahead->tree, BTRFS_FIRST_FREE_OBJECTID,
 						O_RDONLY | O_DIRECTORY | O_NOATIME | O_CLOEXEC);
 }
 
@@ -417,7 +416,8 @@ static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
 	struct command command;
-	size_t n = peek(ahead, ahead->parent >= 0 || ahead->writes ? COMMAND_MOST : FIRST_MOST);
+	size_t n = peek(ahead, STREAM_HEAD);
+	long there;
 
 	if (n >= STREAM_HEAD && stream_version(ahead->copy)) {
 		ahead->version = stream_version(ahead->copy);
@@ -426,11 +426,16 @@ static int next(struct receive_ahead *ahead)
 	}
 	if (n < COMMAND_HEAD)
 		return 0;
-	command_parse(&command, ahead->copy, n, ahead->version);
+	there = queue_look(ahead->queue, ahead->at, ahead->copy,
+			   min_u64(COMMAND_HEAD + (u64)get_u32(ahead->copy), COMMAND_MOST));
+	/* btrfs may have read more meanwhile */
+	if (there < COMMAND_HEAD)
+		return 0;
+	command_parse(&command, ahead->copy, there, ahead->version);
 	switch (command.number) {
 	case C_SUBVOL:
 	case C_SNAPSHOT:
-		if (n < command.size && n < FIRST_MOST)
+		if ((u64)there < command.size && there < FIRST_MOST)
 			return 0;
 		look_up_all(ahead);
 		subvolume_begins(ahead, ahead->begun + 1, &command);

@@ -48,10 +48,8 @@ int search_run(int fd, const struct search *search, struct items *items)
 int search_first(int fd, u64 tree, struct key key, struct items *items, struct item *item)
 {
 	struct search search = {
-		.tree = tree,
-		.min = key,
+		.tree = tree, .min = key, .nr = 1,
 		.max = { key.objectid, key.type, UINT64_MAX },
-		.nr = 1,
 	};
 
 	return !search_run(fd, &search, items) && items_next(items, item);

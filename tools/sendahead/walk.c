@@ -11,8 +11,7 @@
 #include "threads.h"
 #include "walk.h"
 
-void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root,
-	       u32 threads)
+void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root, u32 threads)
 {
 	struct node *node = calloc(1, sizeof(*node) + sizeof(*root));
 

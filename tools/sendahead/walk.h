@@ -38,8 +38,7 @@ struct leaf {
 };
 
 /* Begin a walk at the root. Gives up if there is no memory. */
-void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root,
-	       u32 threads);
+void walk_init(struct walk *walk, const struct disk *disk, const struct pointer *root, u32 threads);
 void walk_free(struct walk *walk);
 
 /**
