@@ -27,7 +27,6 @@
 
 #define PIPE_SIZE (1 << 20)		/* of the one that is read */
 #define STEP 65536			/* bytes of one read() */
-#define GATHER_US 1000			/* pause after a smaller one */
 #define BUFFER (256ULL << 20)		/* default limit */
 #define BUFFER_SHARE 4			/* the buffer gets 1/4 of the free memory */
 #define PATIENCE_NS 100000000		/* how long a command is held to be folded */
@@ -155,9 +154,6 @@ static void take_in(struct pump *pump, u8 *p, size_t room)
 		pump->held += n;
 	pump->waited = 0;
 	sort_out(pump, p, pump->in >= 0);
-	/* let commands gather: what is handed on wakes two processes */
-	if (n > 0 && n < STEP)
-		usleep(GATHER_US);
 }
 
 /* Try again to add what is held. */
