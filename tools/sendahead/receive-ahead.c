@@ -35,7 +35,7 @@
 #define SHARE 4				/* leaves may use 1/4 of the free memory */
 #define LIMIT (1ULL << 30)		/* and so many bytes */
 #define PAUSE_NS 10000000		/* between two looks at the stream */
-#define GATHER_US 1000			/* in which commands gather: each wakes this process */
+#define GATHER_US 2000			/* in which commands gather: each wakes this process */
 #define PAUSES 2			/* then the stream counts as paused */
 #define LEFT 100			/* then btrfs counts as stopped */
 
