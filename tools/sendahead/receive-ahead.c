@@ -35,7 +35,6 @@
 #define SHARE 4				/* leaves may use 1/4 of the free memory */
 #define LIMIT (1ULL << 30)		/* and so many bytes */
 #define PAUSE_NS 10000000		/* between two looks at the stream */
-#define GATHER_US 2000			/* in which commands gather: each wakes this process */
 #define PAUSES 2			/* then the stream counts as paused */
 #define LEFT 100			/* then btrfs counts as stopped */
 
@@ -252,17 +251,18 @@ static void read_blocks(struct receive_ahead *ahead)
 /* Look up all paths of the window, or read all leaves if these are many. */
 static void look_up_all(struct receive_ahead *ahead)
 {
-	int many = ahead->touched >= FEW && has_heads(ahead);
+	int all, many = ahead->touched >= FEW && has_heads(ahead);
 	size_t i;
 
 	if (!ahead->nr_paths)
 		return;
-	/* a few paths take little */
-	if (ahead->nr_paths >= FEW && !room_enough())
-		give_up("there is too little memory left");
 	if (many && !ahead->leaves)
 		want_parent(ahead);
-	if (many && ahead->touched >= ahead->leaves / DENSE) {
+	all = many && ahead->touched >= ahead->leaves / DENSE;
+	/* a few paths take little */
+	if ((all || ahead->nr_paths >= FEW) && !room_enough())
+		give_up("there is too little memory left");
+	if (all) {
 		want_spaces(ahead);
 		sweep_run(&ahead->sweep);
 		ahead->swept = 1;
@@ -368,18 +368,6 @@ static void overtaken(struct receive_ahead *ahead)
 	}
 }
 
-/* Copy the next @n bytes of the stream. Return: how many of them are there. */
-static size_t peek(struct receive_ahead *ahead, size_t n)
-{
-	long there = queue_look(ahead->queue, ahead->at, ahead->copy, n);
-
-	if (there < 0) {
-		overtaken(ahead);
-		there = queue_look(ahead->queue, ahead->at, ahead->copy, n);
-	}
-	return there > 0 ? there : 0;
-}
-
 /* Note the file that a command writes to, for writeback. */
 static void take_written(struct receive_ahead *ahead, const struct command *command)
 {
@@ -417,9 +405,12 @@ static int next(struct receive_ahead *ahead)
 {
 	int follows = ahead->parent >= 0 && !ahead->swept;
 	struct command command;
-	size_t n = peek(ahead, STREAM_HEAD);
-	long there;
+	long n = queue_look(ahead->queue, ahead->at, ahead->copy, STREAM_HEAD);
 
+	if (n < 0) {
+		overtaken(ahead);
+		return 1;
+	}
 	if (n >= STREAM_HEAD && stream_version(ahead->copy)) {
 		ahead->version = stream_version(ahead->copy);
 		ahead->at += STREAM_HEAD;
@@ -427,16 +418,16 @@ static int next(struct receive_ahead *ahead)
 	}
 	if (n < COMMAND_HEAD)
 		return 0;
-	there = queue_look(ahead->queue, ahead->at, ahead->copy,
-			   min_u64(COMMAND_HEAD + (u64)get_u32(ahead->copy), COMMAND_MOST));
-	/* btrfs may have read more meanwhile */
-	if (there < COMMAND_HEAD)
-		return 0;
-	command_parse(&command, ahead->copy, there, ahead->version);
+	n = queue_look(ahead->queue, ahead->at, ahead->copy,
+		       min_u64(COMMAND_HEAD + (u64)get_u32(ahead->copy), COMMAND_MOST));
+	/* overtaken meanwhile */
+	if (n < COMMAND_HEAD)
+		return n < 0;
+	command_parse(&command, ahead->copy, n, ahead->version);
 	switch (command.number) {
 	case C_SUBVOL:
 	case C_SNAPSHOT:
-		if ((u64)there < command.size && there < FIRST_MOST)
+		if ((u64)n < command.size && n < FIRST_MOST)
 			return 0;
 		look_up_all(ahead);
 		subvolume_begins(ahead, ahead->begun + 1, &command);
@@ -502,9 +493,7 @@ void receive_ahead(const struct options *options, const struct queue *queue, str
 		/* reading that was begun goes on without a pause */
 		if ((pauses > PAUSES || (!there && ahead.meanwhile)) && read_meanwhile(&ahead))
 			continue;
-		if (!there) {
-			usleep(GATHER_US);
+		if (!there)
 			shared_await(changes, left || pauses <= PAUSES ? PAUSE_NS : 0);
-		}
 	}
 }

@@ -27,6 +27,7 @@
 
 #define PIPE_SIZE (1 << 20)		/* of the one that is read */
 #define STEP 65536			/* bytes of one read() */
+#define TELL_NS 1000000			/* the reader is woken after so much time, or enough bytes */
 #define BUFFER (256ULL << 20)		/* default limit */
 #define BUFFER_SHARE 4			/* the buffer gets 1/4 of the free memory */
 #define PATIENCE_NS 100000000		/* how long a command is held to be folded */
@@ -84,6 +85,7 @@ struct pump {
 	u8 first[FIRST_MOST];	/* the command that began what it ends */
 	u32 looks;		/* how often btrfs was found busy since then */
 	int failed;		/* the sync failed */
+	u64 told, told_ns;	/* where and when the reader was woken */
 	u64 sized;		/* when the buffer was last resized, or 0: its size is fixed */
 };
 
@@ -111,7 +113,12 @@ static void add(struct pump *pump, size_t n)
 	queue_add(queue, n, queue->end + n + fold->left);
 	queue->lost = fold->lost;
 	pump->held -= n;
-	shared_tell_change();
+	/* not by each command; what comes last the reader finds by itself, after PAUSE_NS */
+	if (queue->end - pump->told >= QUEUE_ON_WAY / 4 || now_ns() - pump->told_ns >= TELL_NS) {
+		pump->told = queue->end;
+		pump->told_ns = now_ns();
+		shared_tell_change();
+	}
 }
 
 /*
