@@ -27,10 +27,9 @@
 static void read_chunks(struct disk *disk)
 {
 	struct search search = {
-		.tree = BTRFS_CHUNK_TREE_OBJECTID,
+		.tree = BTRFS_CHUNK_TREE_OBJECTID, .nr = UINT32_MAX,
 		.min = { BTRFS_FIRST_CHUNK_TREE_OBJECTID, BTRFS_CHUNK_ITEM_KEY, 0 },
 		.max = { BTRFS_FIRST_CHUNK_TREE_OBJECTID, BTRFS_CHUNK_ITEM_KEY, UINT64_MAX },
-		.nr = UINT32_MAX,
 	};
 	struct items items = { .size = 65536 };
 	struct item item;

@@ -17,7 +17,7 @@ struct extent {
 	u64 disk_extent;	/* address of the whole extent; the file may use a part of it */
 	u64 generation;
 	u64 start;		/* file offset at which the whole extent would begin */
-	u64 refs;		/* backrefs that the send follows, 0 if none is shared */
+	u64 refs;		/* backrefs that the send follows and were not looked for; 0: none shared */
 	u64 position;		/* bytes of file data before it in the stream */
 	u8 compressed;
 	u8 same;		/* the parent has it as well, in the same place */

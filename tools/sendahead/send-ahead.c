@@ -181,20 +181,20 @@ static void want_leaves(struct send_ahead *ahead, u64 tree, struct keys *keys)
 	struct leaf leaf = { .end = { 0 } };
 	struct pointer root;
 	struct walk walk;
-	int other = tree >= BTRFS_FIRST_FREE_OBJECTID && tree != ahead->root.info.treeid &&
-		tree != ahead->parent.info.treeid;
+	int other = (tree == BTRFS_FS_TREE_OBJECTID || tree >= BTRFS_FIRST_FREE_OBJECTID) &&
+		tree != ahead->root.info.treeid && tree != ahead->parent.info.treeid;
 	size_t i, few = ahead->sweep.threads * (other ? OTHER : 1);
 
-	if (!ahead->sweep.noted && keys->n <= few) {
+	if ((other || !ahead->sweep.noted) && keys->n <= few) {
 		for (i = 0; i < keys->n; i++) {
 			leaf.at.key = keys->v[i];
 			sweep_want(&ahead->sweep, tree, &leaf);
 		}
-	} else if (!disk_root(&ahead->disk, tree, &root)) {
+	} else if (keys->n && !disk_root(&ahead->disk, tree, &root)) {
 		sort_list(keys, key_cmp);
 		walk_init(&walk, &ahead->disk, &root, ahead->sweep.threads);
 		walk.ahead = min_u64(WALK_AHEAD, 1 + keys->n / 64);
-		walk.to = keys->n ? keys->v[keys->n - 1] : key_max;
+		walk.to = keys->v[keys->n - 1];
 		for (i = 0; i < keys->n && !shared_over(); i++) {
 			if (key_cmp(&keys->v[i], &leaf.end) < 0)
 				continue;
@@ -411,10 +411,9 @@ struct subvolume {
 static size_t list_subvolumes(struct send_ahead *ahead, struct subvolume *v)
 {
 	struct search search = {
-		.tree = BTRFS_ROOT_TREE_OBJECTID,
+		.tree = BTRFS_ROOT_TREE_OBJECTID, .nr = 1,
 		.min = { 0, BTRFS_ROOT_ITEM_KEY, 0 },
 		.max = { BTRFS_LAST_FREE_OBJECTID, BTRFS_ROOT_ITEM_KEY, NONE },
-		.nr = 1,
 	};
 	struct item item;
 	size_t n = 0;

@@ -12,7 +12,7 @@
 #include "threads.h"
 
 struct wanted {
-	u64 order;			/* position on the disk */
+	u64 order;			/* position on the disk; small: it is not known */
 	u64 bytenr;
 	u64 tree;			/* 0: the leaf was read */
 	struct key key;			/* its first key */
@@ -44,14 +44,16 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf)
 {
 	struct wanted wanted = { .bytenr = leaf->at.bytenr, .tree = tree, .key = leaf->at.key };
 
-	/* the address of a leaf in a new chunk is not known: such leaves come first */
-	disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
-	if (sweep->noted)
-		*append(sweep->noted) = wanted.order;
-	wanted.order = disk_in_turn(sweep->disk, wanted.bytenr, wanted.order);
-	/* so does one that the kernel is to find: by its key, as the next key may be in the same leaf */
-	if (!leaf->at.bytenr)
+	if (!leaf->at.bytenr) {
+		/* the kernel finds it: threads look for a key in different trees, in no leaf twice */
 		wanted.order = (leaf->at.key.objectid + (leaf->at.key.offset >> 12)) % 65536;
+	} else {
+		/* the address of a leaf in a new chunk is not known: such leaves come first */
+		disk_place(sweep->disk, leaf->at.bytenr, &wanted.order);
+		if (sweep->noted)
+			*append(sweep->noted) = wanted.order;
+		wanted.order = disk_in_turn(sweep->disk, wanted.bytenr, wanted.order);
+	}
 	*append(sweep) = wanted;
 }
 
