@@ -44,7 +44,7 @@ static volatile sig_atomic_t child;	/* the process that runs btrfs, or 0 */
 static volatile sig_atomic_t got;	/* the signal that was passed on last, or 0 */
 static int child_fd = -1;		/* a pidfd: readable when btrfs has ended */
 static struct restart restart;
-static struct { u32 copies, copy; } selected;
+u32 child_copies, child_copy;
 static u64 stream_bytes;
 static u8 buffer[1 << 18];
 static size_t held;			/* bytes in it */
@@ -215,12 +215,6 @@ void child_become(char **command)
 	_exit(127);
 }
 
-void child_select(u32 copies, u32 copy)
-{
-	selected.copies = copies;
-	selected.copy = copy;
-}
-
 pid_t child_fork(int signal_at_end)
 {
 	struct sigaction old;
@@ -230,8 +224,8 @@ pid_t child_fork(int signal_at_end)
 
 	if (pipe2(fds, O_CLOEXEC))
 		return -1;
-	while ((pid = fork()) >= 0 && selected.copies && --tries &&
-	       (pid ? pid : getpid()) % selected.copies != selected.copy) {
+	while ((pid = fork()) >= 0 && child_copies && --tries &&
+	       (pid ? pid : getpid()) % child_copies != child_copy) {
 		if (!pid)
 			_exit(0);
 		waitpid(pid, NULL, 0);
@@ -335,19 +329,10 @@ static int end_of_writer(int status, int error, int sigpipe_ignored)
 	return got ? got : error == EPIPE && !sigpipe_ignored ? SIGPIPE : error << 8;
 }
 
-/* Print at which file the stream has ended. */
-static void tell_end(void)
-{
-	const struct stream *stream = &restart.stream;
-
-	if (stream->told.begun && !stream->lost)
-		fprintf(stderr, "sendahead: the stream ended at byte %llu of %s\n",
-			(unsigned long long)stream->offset, stream->path);
-}
-
 int child_run(const struct options *options, void (*started)(void))
 {
 	int fds[2] = { -1, -1 }, to = open_output(options->file), status, result, error = 0;
+	const struct stream *stream = &restart.stream;
 	struct sigaction sigpipe;
 
 	/* btrfs shall print the error */
@@ -384,7 +369,8 @@ int child_run(const struct options *options, void (*started)(void))
 		return end_of_writer(status, error, sigpipe.sa_handler == SIG_IGN);
 	if (result == DIFFERS)
 		return 1 << 8;
-	if (WIFEXITED(status) && WEXITSTATUS(status))
-		tell_end();
+	if (WIFEXITED(status) && WEXITSTATUS(status) && stream->told.begun && !stream->lost)
+		fprintf(stderr, "sendahead: the stream ended at byte %llu of %s\n",
+			(unsigned long long)stream->offset, stream->path);
 	return status;
 }

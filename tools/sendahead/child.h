@@ -19,10 +19,10 @@ int child_is_inside(void);
 void child_become(char **command) __attribute__((noreturn));
 
 /*
- * btrfs reads the copy (number of the process % number of copies) of a block. All processes that are
- * forked from now on get numbers that select this copy, if 16 attempts are enough.
+ * btrfs reads the copy (number of the process % number of copies) of a block: processes that are
+ * forked get numbers that select this one, if 16 attempts are enough. No copies: any numbers.
  */
-void child_select(u32 copies, u32 copy);
+extern u32 child_copies, child_copy;
 
 /*
  * Fork a process that gets @signal_at_end when this one ends. Signal handlers of child_start() are

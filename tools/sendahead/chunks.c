@@ -14,6 +14,8 @@
 #define STRIPED (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10 | \
 		 BTRFS_BLOCK_GROUP_RAID5 | BTRFS_BLOCK_GROUP_RAID6)
 
+#define MIRRORED (BTRFS_BLOCK_GROUP_DUP | BTRFS_BLOCK_GROUP_RAID1 | BTRFS_BLOCK_GROUP_RAID10)
+
 static u32 parity_of(u64 type)
 {
 	return type & BTRFS_BLOCK_GROUP_RAID5 ? 1 : type & BTRFS_BLOCK_GROUP_RAID6 ? 2 : 0;
@@ -22,25 +24,15 @@ static u32 parity_of(u64 type)
 /* Return: number of copies of each byte, 0 for an unknown profile. */
 static u32 copies_of(u64 type, u32 nr, u32 sub)
 {
-	switch (type & ~(u64)BTRFS_BLOCK_GROUP_TYPE_MASK) {
-	case 0:
-		return nr == 1 ? 1 : 0;
-	case BTRFS_BLOCK_GROUP_DUP:
-	case BTRFS_BLOCK_GROUP_RAID1:
-		return nr == 2 ? 2 : 0;
-	case BTRFS_BLOCK_GROUP_RAID1C3:
-		return nr == 3 ? 3 : 0;
-	case BTRFS_BLOCK_GROUP_RAID1C4:
-		return nr == 4 ? 4 : 0;
-	case BTRFS_BLOCK_GROUP_RAID0:
-		return 1;
-	case BTRFS_BLOCK_GROUP_RAID5:
-	case BTRFS_BLOCK_GROUP_RAID6:
-		return nr > parity_of(type) ? 1 : 0;
-	case BTRFS_BLOCK_GROUP_RAID10:
-		return sub == 2 && nr % 2 == 0 ? 2 : 0;
-	}
-	return 0;
+	u64 profile = type & ~(u64)BTRFS_BLOCK_GROUP_TYPE_MASK;
+	u32 copies = profile & BTRFS_BLOCK_GROUP_RAID1C4 ? 4 :
+		profile & BTRFS_BLOCK_GROUP_RAID1C3 ? 3 : profile & MIRRORED ? 2 : 1;
+
+	if (profile & ~(u64)BTRFS_BLOCK_GROUP_PROFILE_MASK || profile & (profile - 1))
+		return 0;
+	if (!(profile & STRIPED))
+		return nr == copies ? copies : 0;
+	return nr > parity_of(type) && nr % copies == 0 && (copies == 1 || sub == copies) ? copies : 0;
 }
 
 int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len)
@@ -109,18 +101,17 @@ static const struct chunk *find(const struct chunks *chunks, u64 logical, u32 le
 	return chunk;
 }
 
-u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
-	       u64 *physical)
+u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *order)
 {
-	u64 offset;
+	u64 offset, physical;
 	u32 stripe;
 	const struct chunk *chunk = find(chunks, logical, len, copy, &stripe, &offset);
 
-	if (!chunk)
+	physical = chunk ? le64toh(chunk->stripes[stripe].offset) + offset : 0;
+	if (!chunk || physical < offset || physical > (u64)INT64_MAX - len)
 		return 0;
-	*devid = le64toh(chunk->stripes[stripe].devid);
-	*physical = le64toh(chunk->stripes[stripe].offset) + offset;
-	return *physical < offset || *physical > (u64)INT64_MAX - len ? 0 : chunk->copies;
+	*order = order_of(le64toh(chunk->stripes[stripe].devid), physical);
+	return chunk->copies;
 }
 
 u64 chunks_row(const struct chunks *chunks, u64 logical)

@@ -7,6 +7,22 @@
 
 #include "util.h"
 
+/* A number to sort by position: device, then byte on the device in steps of 4 KiB. */
+static inline u64 order_of(u64 devid, u64 byte)
+{
+	return devid << 48 | (byte >> 12 & ((1ULL << 48) - 1));
+}
+
+static inline u64 order_device(u64 order)
+{
+	return order >> 48;
+}
+
+static inline u64 order_byte(u64 order)
+{
+	return order << 16 >> 4;
+}
+
 struct chunk {
 	u64 start;
 	u64 length;
@@ -40,13 +56,11 @@ int chunks_add(struct chunks *chunks, u64 start, const u8 *item, size_t len);
  * @logical: logical address of the block
  * @len: its size in bytes; it must not cross a stripe
  * @copy: which copy, from 0
- * @devid: set to the device
- * @physical: set to the address there
+ * @order: set to its position, as of order_of()
  *
  * Return: number of copies, or 0 if the block cannot be mapped
  */
-u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *devid,
-	       u64 *physical);
+u32 chunks_map(const struct chunks *chunks, u64 logical, u32 len, u32 copy, u64 *order);
 
 /*
  * Return: a number to sort by that ascends on each device, and of stripes is about the same on all: so

@@ -22,6 +22,7 @@
 #include "room.h"
 #include "tree-search.h"
 
+#define FEW 8				/* requests, too few to tell how fast a disk is */
 #define INIT_PIDS "pid:[4026531836]"	/* the initial namespace */
 
 static void read_chunks(struct disk *disk)
@@ -187,6 +188,7 @@ void disk_open(struct disk *disk, int fd)
 {
 	struct btrfs_ioctl_fs_info_args info = info_of(fd);
 	const struct chunk *chunk;
+	size_t i;
 
 	memset(disk, 0, sizeof(*disk));
 	disk->fd = fd;
@@ -205,17 +207,11 @@ void disk_open(struct disk *disk, int fd)
 			give_up("the profile of the metadata is not known");
 	open_devices(disk, &info);
 	disk->by_thread = is_by_thread(info.fsid);
-}
-
-/* Set @order to the position of a copy of @len bytes. Return: number of copies, 0: not known. */
-static u32 copy_place(const struct disk *disk, u64 logical, u32 len, u32 copy, u64 *order)
-{
-	u64 devid, physical;
-	u32 copies = chunks_map(&disk->chunks, logical, len, copy, &devid, &physical);
-
-	if (copies)
-		*order = order_of(devid, physical);
-	return copies;
+	disk_reads(disk, &(int) { 0 });
+	for (i = 0; i < disk->nr_devices; i++) {
+		disk->devices[i].requests_before = disk->devices[i].requests;
+		disk->devices[i].ms_before = disk->devices[i].ms;
+	}
 }
 
 static const struct device *device_of(const struct disk *disk, u64 order)
@@ -235,19 +231,6 @@ int disk_fd(const struct disk *disk, u64 order)
 	return device ? device->fd : -1;
 }
 
-/* Return: the mean of the microseconds that a disk has needed for a read since boot. */
-static u64 time_of_reads(const struct device *device)
-{
-	unsigned long long reads = 0, ms = 0;
-	char path[PATH_MAX + 8];
-
-	if (!device || !device->path)
-		return UINT32_MAX;
-	snprintf(path, sizeof(path), "%s/stat", device->path);
-	room_scan(path, "%llu %*u %*u %llu", &reads, &ms);
-	return ms * 1000 / (reads + 1);
-}
-
 int64_t disk_reads(const struct disk *disk, int *under_way)
 {
 	int64_t sectors = 0;
@@ -255,17 +238,21 @@ int64_t disk_reads(const struct disk *disk, int *under_way)
 
 	*under_way = 0;
 	for (i = 0; i < disk->nr_devices; i++) {
+		unsigned long long reads = 0, done = 0, writes = 0, ms = 0;
+		struct device *device = &disk->devices[i];
 		char path[PATH_MAX + 10];
-		long long done = 0;
 		int n = 0;
 
+		snprintf(path, sizeof(path), "%s/stat", device->path ? : "");
+		room_scan(path, "%llu %*u %llu %*u %llu %*u %*u %*u %*u %llu", &reads, &done, &writes, &ms);
+		/* 256 KiB take about as long as a request */
+		device->requests = reads + writes + done / 512;
+		device->ms = ms;
 		/* two devices may be on the same disk */
-		if (disk->devices[i].head != heads)
+		if (device->head != heads)
 			continue;
 		heads++;
-		snprintf(path, sizeof(path), "%s/stat", disk->devices[i].path ? : "");
-		room_scan(path, "%*s %*s %lld", &done);
-		snprintf(path, sizeof(path), "%s/inflight", disk->devices[i].path ? : "");
+		snprintf(path, sizeof(path), "%s/inflight", device->path ? : "");
 		room_scan(path, "%d", &n);
 		sectors += done;
 		*under_way += n;
@@ -273,36 +260,51 @@ int64_t disk_reads(const struct disk *disk, int *under_way)
 	return sectors;
 }
 
+int disk_only_copy(const struct disk *disk, u64 logical, u32 factor)
+{
+	u32 copies = disk->nr_heads > 1 && disk->by_thread, only = 0, i;
+	u64 least = NONE, most = 0, order, n, us;
+
+	for (i = 0; i < copies; i++) {
+		const struct device *device;
+
+		copies = chunks_map(&disk->chunks, logical, 1, i, &order);
+		device = copies ? device_of(disk, order) : NULL;
+		n = device ? device->requests - (factor > 1 ? device->requests_before : 0) : 0;
+		if (n < FEW)
+			return -1;
+		us = (device->ms - (factor > 1 ? device->ms_before : 0)) * 1000 / n;
+		only = us < least ? i : only;
+		least = min_u64(least, us);
+		most = us > most ? us : most;
+	}
+	return most / factor > least ? (int)only : -1;
+}
+
 u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 {
-	u64 time[MAX_COPIES] = { 0 };
 	const struct chunk *chunk;
-	u32 i, copies = 0;
+	u32 copies = 0;
 
-	*copy = 0;
-	if (!disk->by_thread || disk->nr_heads < 2)
-		return 0;
 	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++) {
-		if (!(chunk->type & BTRFS_BLOCK_GROUP_METADATA))
-			continue;
-		copies = chunk->copies;
-		for (i = 0; i < chunk->nr; i++)
-			time[i % copies] += time_of_reads(device_of(disk,
-				order_of(le64toh(chunk->stripes[i].devid), 0)));
+		int only = chunk->type & BTRFS_BLOCK_GROUP_METADATA ?
+			disk_only_copy(disk, chunk->start, 1) : -1;
+
+		if (only >= 0) {
+			copies = chunk->copies;
+			*copy = only;
+		}
 	}
-	for (i = 1; i < copies; i++)
-		if (time[i] < time[*copy])
-			*copy = i;
 	return copies;
 }
 
 int disk_place(const struct disk *disk, u64 logical, u64 *order)
 {
-	u32 copy, copies = copy_place(disk, logical, 1, 0, order);
+	u32 copy, copies = chunks_map(&disk->chunks, logical, 1, 0, order);
 	u64 other;
 
 	for (copy = 1; copy < copies && disk_fd(disk, *order) < 0; copy++)
-		if (copy_place(disk, logical, 1, copy, &other) && disk_fd(disk, other) >= 0)
+		if (chunks_map(&disk->chunks, logical, 1, copy, &other) && disk_fd(disk, other) >= 0)
 			*order = other;
 	return copies ? 0 : -1;
 }
@@ -315,11 +317,13 @@ u64 disk_in_turn(const struct disk *disk, u64 logical, u64 order)
 u32 disk_copies(const struct disk *disk, u64 logical)
 {
 	u64 first, last;
-	u32 copies = copy_place(disk, logical, 1, 0, &first);
+	u32 copies = chunks_map(&disk->chunks, logical, 1, 0, &first);
 	const struct device *a, *b;
 
-	if (!disk->by_thread || !copies || !copy_place(disk, logical, 1, copies - 1, &last))
+	if (disk->nr_heads < 2 || !disk->by_thread ||
+	    !chunks_map(&disk->chunks, logical, 1, copies - 1, &last))
 		return 1;
+	disk_reads(disk, &(int) { 0 });
 	a = device_of(disk, first);
 	b = device_of(disk, last);
 	return a && b && a->head != b->head ? copies : 1;
@@ -371,17 +375,18 @@ int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)
 
 struct node *disk_node(const struct disk *disk, const struct pointer *want)
 {
+	int only = disk_only_copy(disk, want->bytenr, SLOW);
 	struct node *node = find_kept(want);
-	u32 i, copies, first = disk->nr_heads > 1 ? gettid() : 0;
+	u32 i, copies, first = disk->nr_heads < 2 ? 0 : only < 0 ? gettid() : only;
 	void *block;
 	u64 order;
 
 	if (node || posix_memalign(&block, 4096, disk->nodesize))
 		return node;
-	copies = copy_place(disk, want->bytenr, disk->nodesize, 0, &order);
+	copies = chunks_map(&disk->chunks, want->bytenr, disk->nodesize, 0, &order);
 	for (i = 0; i < copies && !node; i++) {
 		/* begin with the copy that btrfs would read for this thread */
-		copy_place(disk, want->bytenr, disk->nodesize, (first + i) % copies, &order);
+		chunks_map(&disk->chunks, want->bytenr, disk->nodesize, (first + i) % copies, &order);
 		if (!disk_read(disk, order, block, disk->nodesize))
 			node = node_parse(block, disk->nodesize, disk->fsid, disk->has_crc, want);
 	}

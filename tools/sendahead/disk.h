@@ -5,6 +5,8 @@
 #ifndef SENDAHEAD_DISK_H
 #define SENDAHEAD_DISK_H
 
+#include <stdatomic.h>
+
 #include "chunks.h"
 #include "node.h"
 
@@ -15,6 +17,8 @@ struct device {
 	u32 head;		/* number of its disk, below nr_heads */
 	char *path;		/* of that disk in sysfs */
 	int fd;			/* the block device, opened with O_DIRECT */
+	atomic_ullong requests, ms;	/* since boot, large ones count more; how long it was busy */
+	u64 requests_before, ms_before;	/* when it was opened */
 };
 
 struct disk {
@@ -29,22 +33,6 @@ struct disk {
 	int by_thread;		/* the thread's number selects the copy that btrfs reads */
 	int has_heads;		/* one of the devices is rotational */
 };
-
-/* A number to sort by position: device, then byte on the device in steps of 4 KiB. */
-static inline u64 order_of(u64 devid, u64 byte)
-{
-	return devid << 48 | (byte >> 12 & ((1ULL << 48) - 1));
-}
-
-static inline u64 order_device(u64 order)
-{
-	return order >> 48;
-}
-
-static inline u64 order_byte(u64 order)
-{
-	return order << 16 >> 4;
-}
 
 struct btrfs_ioctl_get_subvol_info_args;
 
@@ -86,6 +74,14 @@ u32 disk_copies(const struct disk *disk, u64 logical);
  * Return: number of copies that a process can select from by its number, 0 or 1: none
  */
 u32 disk_fast_copy(const struct disk *disk, u32 *copy);
+
+#define SLOW 2	/* a disk that takes more than twice as long reads nothing */
+
+/*
+ * Return: the number of a block's copy on the fastest disk, if another one takes more than @factor
+ * times as long for a request, since it was opened or, if @factor is 1, since boot; otherwise -1.
+ */
+int disk_only_copy(const struct disk *disk, u64 logical, u32 factor);
 
 /* Return: sectors that all disks have read. Set @under_way to the read requests that they have. */
 int64_t disk_reads(const struct disk *disk, int *under_way);

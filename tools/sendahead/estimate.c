@@ -17,7 +17,7 @@
 #define RUN 32			/* of so many leaves that follow each other */
 #define PIECE (1 << 20)
 #define DEVICES 64		/* with more devices, some count as one */
-#define TIME 4.0		/* limit for the sample in seconds */
+#define TIME_NS 4000000000ULL	/* limit for the sample */
 #define AHEAD 8			/* leaves that btrfs send itself reads ahead */
 #define DEPTH 4			/* number of requests that the disk chooses from */
 #define START 12			/* single reads before and between windows, and first batches */
@@ -55,11 +55,6 @@ struct estimate {
 	/* seconds of both sends */
 	double stock, program;
 };
-
-static double now(void)
-{
-	return now_ns() / 1e9;
-}
 
 static void add(struct gets *gets, u64 order, u64 bytes)
 {
@@ -174,9 +169,9 @@ static void take_others(struct estimate *estimate)
 static void take_sample(struct estimate *estimate)
 {
 	size_t n = estimate->needs.leaves.n, runs = min_u64(RUNS, (n + RUN - 1) / RUN), i;
-	double end = now() + TIME;
+	u64 end = now_ns() + TIME_NS;
 
-	for (i = 0; i < runs && now() < end; i++) {
+	for (i = 0; i < runs && now_ns() < end; i++) {
 		size_t run = runs == RUNS ? i * 13 % RUNS : i, from = n * run / runs;
 		size_t leaves = min_u64(RUN, n * (run + 1) / runs - from);
 
@@ -193,8 +188,7 @@ static void take_sample(struct estimate *estimate)
 /* Return: seconds for @n reads, at random within @range bytes, or in sequence if that is 0. */
 static double measured(const struct estimate *estimate, u64 order, size_t n, u64 range, size_t bytes)
 {
-	u64 chance = 1, at;
-	double start = now();
+	u64 chance = 1, at, start = now_ns();
 	void *block;
 	size_t i;
 
@@ -207,7 +201,7 @@ static double measured(const struct estimate *estimate, u64 order, size_t n, u64
 			give_up("the disk cannot be read: %m");
 	}
 	free(block);
-	return now() - start;
+	return (now_ns() - start) / 1e9;
 }
 
 /* Set the numbers of the disk, measured or as given by --disk. */

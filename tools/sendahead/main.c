@@ -95,7 +95,7 @@ static void be_nice(void)
 static pid_t begin(const char *name)
 {
 	pid_t pid = child_fork(SIGKILL);
-	int null, fd;
+	int null;
 
 	if (pid)
 		return pid;
@@ -106,10 +106,8 @@ static pid_t begin(const char *name)
 		_exit(0);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	/* close all other ends of pipes as well; before Linux 5.9 one by one */
-	if (syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0))
-		for (fd = STDERR_FILENO + 1; fd < 1024; fd++)
-			close(fd);
+	/* all other ends of pipes as well */
+	syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0);
 	be_first_to_go();
 	return 0;
 }
@@ -244,8 +242,10 @@ static void select_copy(const char *path)
 		copies = disk_fast_copy(&disk, &copy);
 		_exit(copies * MAX_COPIES + copy);
 	}
-	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status))
-		child_select(WEXITSTATUS(status) / MAX_COPIES, WEXITSTATUS(status) % MAX_COPIES);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status)) {
+		child_copies = WEXITSTATUS(status) / MAX_COPIES;
+		child_copy = WEXITSTATUS(status) % MAX_COPIES;
+	}
 }
 
 /* Send or receive. Return: the exit status. */
@@ -259,11 +259,9 @@ static int run(const char *command, int receives)
 		tell(why);
 	else if (receives)
 		queue = receive_buffer(&options);
-	if (queue && !options.no_ahead)
-		select_copy(options.directory);
 	/* the directory above: to open the subvolume may read from the disk */
-	if (!why && !receives)
-		select_copy(dirname(strdup(options.subvolumes[0])));
+	if (queue ? !options.no_ahead : !why && !receives)
+		select_copy(queue ? options.directory : dirname(strdup(options.subvolumes[0])));
 	if (queue)
 		status = receive_run(&options, queue, shared, start_reader);
 	else if (!why && !receives)

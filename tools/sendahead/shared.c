@@ -15,13 +15,8 @@ static struct shared *shared;
 
 struct shared *shared_init(void)
 {
-	void *memory = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (memory == MAP_FAILED)
-		return NULL;
-	shared = memory;
-	return shared;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return shared == MAP_FAILED ? NULL : shared;
 }
 
 void shared_tell_change(void)

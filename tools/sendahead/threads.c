@@ -23,6 +23,7 @@ struct job {
 	const struct sampling *sampling;	/* or NULL: make all calls */
 	atomic_int reads;	/* a call has read from a disk */
 	u32 copies;
+	int (*copy_of)(size_t i, void *arg);	/* or NULL */
 	pthread_mutex_t lock;	/* of the following */
 	struct range {
 		size_t first, last;	/* numbers not taken: first to last - 1 */
@@ -41,16 +42,23 @@ static long blocks_read(void)
 /*
  * Set @i to the next number for this thread. Of mirrored blocks, btrfs reads copy number (thread id
  * % number of copies), so the threads for each copy have a part of the list: each disk moves its
- * head in one direction. When it is done, they take over the second half of the longest part, so a
- * slow disk reads less. Return: whether there is one.
+ * head in one direction. When it is done, they take over the second half of the longest part. But
+ * where a disk is slow, each call is made for its copy on the other. Return: whether there is one.
  */
 static int next(struct job *job, size_t *i)
 {
-	struct range *own = &job->range[gettid() % job->copies], *most = own, *other;
+	u32 copy = gettid() % job->copies;
+	struct range *own = &job->range[copy], *most = own, *other;
 	int found;
 
 	pthread_mutex_lock(&job->lock);
-	if (own->first == own->last) {
+	for (; job->copy_of && own->first < own->last; own->first++) {
+		int only = job->copy_of(own->first, job->arg);
+
+		if (copy == (only < 0 ? own->first * job->copies / job->n : (u32)only))
+			break;
+	}
+	if (!job->copy_of && own->first == own->last) {
 		for (other = job->range; other < job->range + job->copies; other++)
 			if (other->last - other->first > most->last - most->first)
 				most = other;
@@ -92,8 +100,8 @@ static void run(u32 threads, struct job *job)
 	u32 i, started = 0;
 
 	for (i = 0; i < job->copies; i++) {
-		job->range[i].first = job->n * i / job->copies;
-		job->range[i].last = job->n * (i + 1) / job->copies;
+		job->range[i].first = job->copy_of ? 0 : job->n * i / job->copies;
+		job->range[i].last = job->copy_of ? job->n : job->n * (i + 1) / job->copies;
 	}
 	pthread_mutex_init(&job->lock, NULL);
 	threads = room_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
@@ -106,11 +114,15 @@ static void run(u32 threads, struct job *job)
 }
 
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	     struct sampling *sampling, u32 copies)
+	     struct sampling *sampling, u32 copies, int (*copy_of)(size_t i, void *arg))
 {
 	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
 	int all = !sampling || sampling->reads;
+	size_t i;
 
+	for (i = 0; i < n && copies > 1 && threads > copies && copy_of; i++)
+		if (copy_of(i, arg) >= 0)
+			job.copy_of = copy_of;
 	/* without this file, the kernel does not count what a thread reads */
 	job.reads = access("/proc/self/io", F_OK) != 0;
 	if (!all && !job.reads) {

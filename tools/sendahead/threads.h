@@ -24,12 +24,13 @@ struct sampling {
  *	calls, and all of them once one has read from a disk. @each may be called twice with the same
  *	number; the second call must do nothing.
  * @copies: of the blocks that are read, as of disk_copies()
+ * @copy_of: as disk_only_copy(), for a call; or NULL
  *
  * Once the send is over, no further calls are made.
  *
  * Return: 0 if no call has read from a disk: all seems to be in memory
  */
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	     struct sampling *sampling, u32 copies);
+	     struct sampling *sampling, u32 copies, int (*copy_of)(size_t i, void *arg));
 
 #endif

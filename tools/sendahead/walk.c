@@ -133,7 +133,7 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	qsort(reading.v, n, sizeof(*reading.v), by_number);
 	if (n)
 		parallel(walk->threads, n, read_one, &reading, NULL,
-			 disk_copies(walk->disk, reading.v->want->bytenr));
+			 disk_copies(walk->disk, reading.v->want->bytenr), NULL);
 }
 
 /* Go from the current pointer, to keys before @end, to the first one in its node. Return: 0, or -1. */

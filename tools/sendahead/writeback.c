@@ -60,10 +60,9 @@ void writeback_add(const char *path, u64 at, u64 bytes)
 	if (!last || last->at != NONE || strcmp(last->path, path) || last->bytes >= PART) {
 		writeback_end(at);
 		copy = strdup(path);
-		if (copy)
-			*append(&files) = (struct file) { .path = copy, .at = NONE };
-		else
+		if (!copy)
 			return;
+		*append(&files) = (struct file) { .path = copy, .at = NONE };
 	}
 	files.v[files.n - 1].bytes += bytes;
 }

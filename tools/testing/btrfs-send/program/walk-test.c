@@ -182,12 +182,13 @@ u32 disk_copies(const struct disk *of, u64 logical)
 }
 
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	     struct sampling *sampling, u32 copies)
+	     struct sampling *sampling, u32 copies, int (*copy_of)(size_t i, void *arg))
 {
 	size_t i;
 
 	(void)threads;
 	(void)copies;
+	(void)copy_of;
 	(void)sampling;
 	together = 1;
 	last = 0;
