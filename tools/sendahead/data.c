@@ -117,13 +117,6 @@ static u64 cut(struct batch *batch, const struct extent *extent, u64 at)
 	return length;
 }
 
-static int copy_of(size_t i, void *arg)
-{
-	struct batch *batch = arg;
-
-	return disk_only_copy(batch->data->disk, batch->v[i].logical, SLOW);
-}
-
 static void read_batch(struct batch *batch)
 {
 	struct data *data = batch->data;
@@ -131,8 +124,8 @@ static void read_batch(struct batch *batch)
 
 	sort_list(batch, by_order);
 	if (batch->n)
-		parallel(data->threads, batch->n, read_piece, batch, NULL,
-			 disk_copies(data->disk, batch->v->logical), copy_of);
+		parallel(data->threads, batch->n, read_piece, batch, NULL, data->disk,
+			 &batch->v->logical, sizeof(*batch->v));
 	sort_list(batch, by_number);
 	for (i = 0; i < batch->n; i++) {
 		const struct piece *piece = &batch->v[i];

@@ -22,7 +22,8 @@
 #include "room.h"
 #include "tree-search.h"
 
-#define FEW 8				/* requests, too few to tell how fast a disk is */
+#define FEW 16				/* requests, too few to tell how fast a disk is */
+#define COUNT_NS 60000000000ULL		/* those since boot count so long, then those in such a time */
 #define INIT_PIDS "pid:[4026531836]"	/* the initial namespace */
 
 static void read_chunks(struct disk *disk)
@@ -188,7 +189,6 @@ void disk_open(struct disk *disk, int fd)
 {
 	struct btrfs_ioctl_fs_info_args info = info_of(fd);
 	const struct chunk *chunk;
-	size_t i;
 
 	memset(disk, 0, sizeof(*disk));
 	disk->fd = fd;
@@ -207,11 +207,6 @@ void disk_open(struct disk *disk, int fd)
 			give_up("the profile of the metadata is not known");
 	open_devices(disk, &info);
 	disk->by_thread = is_by_thread(info.fsid);
-	disk_reads(disk, &(int) { 0 });
-	for (i = 0; i < disk->nr_devices; i++) {
-		disk->devices[i].requests_before = disk->devices[i].requests;
-		disk->devices[i].ms_before = disk->devices[i].ms;
-	}
 }
 
 static const struct device *device_of(const struct disk *disk, u64 order)
@@ -260,40 +255,45 @@ int64_t disk_reads(const struct disk *disk, int *under_way)
 	return sectors;
 }
 
-int disk_only_copy(const struct disk *disk, u64 logical, u32 factor)
+int disk_only_copy(const struct disk *disk, u64 logical, int any)
 {
 	u32 copies = disk->nr_heads > 1 && disk->by_thread, only = 0, i;
-	u64 least = NONE, most = 0, order, n, us;
+	u64 least = NONE, most = 0, order, us;
+	int64_t n;
 
 	for (i = 0; i < copies; i++) {
 		const struct device *device;
 
 		copies = chunks_map(&disk->chunks, logical, 1, i, &order);
 		device = copies ? device_of(disk, order) : NULL;
-		n = device ? device->requests - (factor > 1 ? device->requests_before : 0) : 0;
+		n = device ? device->requests - device->requests_before : 0;
 		if (n < FEW)
 			return -1;
-		us = (device->ms - (factor > 1 ? device->ms_before : 0)) * 1000 / n;
+		us = (u64)(u32)(device->ms - device->ms_before) * 1000 / n;
 		only = us < least ? i : only;
 		least = min_u64(least, us);
 		most = us > most ? us : most;
 	}
-	return most / factor > least ? (int)only : -1;
+	/* the kernel's clock may be too coarse for less than a millisecond */
+	return (any ? most > least : most > 2 * least && most > 1000) ? (int)only : -1;
 }
 
 u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 {
 	const struct chunk *chunk;
-	u32 copies = 0;
+	u64 bytes[MAX_COPIES] = { 0 };
+	u32 copies = *copy = 0;
 
+	disk_reads(disk, &(int) { 0 });
 	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++) {
-		int only = chunk->type & BTRFS_BLOCK_GROUP_METADATA ?
-			disk_only_copy(disk, chunk->start, 1) : -1;
+		int only = disk_only_copy(disk, chunk->start, 1);
 
-		if (only >= 0) {
-			copies = chunk->copies;
+		if (only < 0 || !(chunk->type & BTRFS_BLOCK_GROUP_METADATA))
+			continue;
+		copies = chunk->copies;
+		bytes[only] += chunk->length;
+		if (bytes[only] > bytes[*copy])
 			*copy = only;
-		}
 	}
 	return copies;
 }
@@ -316,14 +316,21 @@ u64 disk_in_turn(const struct disk *disk, u64 logical, u64 order)
 
 u32 disk_copies(const struct disk *disk, u64 logical)
 {
+	static u64 counted;
 	u64 first, last;
 	u32 copies = chunks_map(&disk->chunks, logical, 1, 0, &first);
 	const struct device *a, *b;
+	size_t i;
 
 	if (disk->nr_heads < 2 || !disk->by_thread ||
 	    !chunks_map(&disk->chunks, logical, 1, copies - 1, &last))
 		return 1;
 	disk_reads(disk, &(int) { 0 });
+	for (i = 0; i < disk->nr_devices && counted && now_ns() - counted > COUNT_NS; i++) {
+		disk->devices[i].requests_before = disk->devices[i].requests;
+		disk->devices[i].ms_before = disk->devices[i].ms;
+	}
+	counted = i || !counted ? now_ns() : counted;
 	a = device_of(disk, first);
 	b = device_of(disk, last);
 	return a && b && a->head != b->head ? copies : 1;
@@ -375,14 +382,16 @@ int disk_read(const struct disk *disk, u64 order, void *block, size_t bytes)
 
 struct node *disk_node(const struct disk *disk, const struct pointer *want)
 {
-	int only = disk_only_copy(disk, want->bytenr, SLOW);
 	struct node *node = find_kept(want);
-	u32 i, copies, first = disk->nr_heads < 2 ? 0 : only < 0 ? gettid() : only;
+	u32 i, copies, first;
 	void *block;
 	u64 order;
+	int only;
 
 	if (node || posix_memalign(&block, 4096, disk->nodesize))
 		return node;
+	only = disk_only_copy(disk, want->bytenr, 0);
+	first = disk->nr_heads < 2 ? 0 : only < 0 ? gettid() : only;
 	copies = chunks_map(&disk->chunks, want->bytenr, disk->nodesize, 0, &order);
 	for (i = 0; i < copies && !node; i++) {
 		/* begin with the copy that btrfs would read for this thread */

@@ -18,7 +18,7 @@ struct device {
 	char *path;		/* of that disk in sysfs */
 	int fd;			/* the block device, opened with O_DIRECT */
 	atomic_ullong requests, ms;	/* since boot, large ones count more; how long it was busy */
-	u64 requests_before, ms_before;	/* when it was opened */
+	u64 requests_before, ms_before;	/* of them, those that no longer count */
 };
 
 struct disk {
@@ -62,7 +62,7 @@ u64 disk_in_turn(const struct disk *disk, u64 logical, u64 order);
 
 /*
  * Return: number of copies of a block that are on different disks, if the number of a thread selects
- * the one that btrfs reads; otherwise 1.
+ * the one that btrfs reads; otherwise 1. Sees what the disks have done by now, for disk_only_copy().
  */
 u32 disk_copies(const struct disk *disk, u64 logical);
 
@@ -75,13 +75,12 @@ u32 disk_copies(const struct disk *disk, u64 logical);
  */
 u32 disk_fast_copy(const struct disk *disk, u32 *copy);
 
-#define SLOW 2	/* a disk that takes more than twice as long reads nothing */
-
 /*
- * Return: the number of a block's copy on the fastest disk, if another one takes more than @factor
- * times as long for a request, since it was opened or, if @factor is 1, since boot; otherwise -1.
+ * Return: the only copy of a block that is to be read, as another one is on a slow disk, or -1. Slow is
+ * one that takes more than twice as long for a request as the fastest; or, with @any, longer. The times
+ * are those since boot in the first minute of a send, and then those of each minute.
  */
-int disk_only_copy(const struct disk *disk, u64 logical, u32 factor);
+int disk_only_copy(const struct disk *disk, u64 logical, int any);
 
 /* Return: sectors that all disks have read. Set @under_way to the read requests that they have. */
 int64_t disk_reads(const struct disk *disk, int *under_way);

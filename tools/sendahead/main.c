@@ -95,7 +95,7 @@ static void be_nice(void)
 static pid_t begin(const char *name)
 {
 	pid_t pid = child_fork(SIGKILL);
-	int null;
+	int null, fd;
 
 	if (pid)
 		return pid;
@@ -106,8 +106,9 @@ static pid_t begin(const char *name)
 		_exit(0);
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	/* all other ends of pipes as well */
-	syscall(__NR_close_range, STDERR_FILENO + 1, ~0U, 0);
+	/* all other ends of pipes as well, where the call is not to be had one by one */
+	for (fd = STDERR_FILENO + 1; syscall(__NR_close_range, fd, ~0U, 0) && fd < 1024; fd++)
+		close(fd);
 	be_first_to_go();
 	return 0;
 }

@@ -242,7 +242,7 @@ static void read_blocks(struct receive_ahead *ahead)
 	ahead->file[ahead->name] = 0;
 	ahead->top = look_up_beneath(ahead->fd, ahead->file);
 	if (ahead->top >= 0)
-		parallel(THREADS, ahead->changes.n, read_ends, ahead, &ahead->blocks_read, 1, NULL);
+		parallel(THREADS, ahead->changes.n, read_ends, ahead, &ahead->blocks_read, NULL, NULL, 0);
 	if (ahead->top >= 0 || ahead->changes.n >= WINDOW)
 		drop_changes(ahead);
 	close(ahead->top);
@@ -267,7 +267,7 @@ static void look_up_all(struct receive_ahead *ahead)
 		sweep_run(&ahead->sweep);
 		ahead->swept = 1;
 	} else {
-		parallel(THREADS, ahead->nr_paths, look_up, ahead, &ahead->looked_up, 1, NULL);
+		parallel(THREADS, ahead->nr_paths, look_up, ahead, &ahead->looked_up, NULL, NULL, 0);
 	}
 	ahead->shared->stats.windows++;
 	for (i = 0; i < ahead->nr_paths; i++)

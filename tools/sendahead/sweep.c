@@ -57,13 +57,6 @@ void sweep_want(struct sweep *sweep, u64 tree, const struct leaf *leaf)
 	*append(sweep) = wanted;
 }
 
-static int copy_of(size_t i, void *arg)
-{
-	struct sweep *sweep = arg;
-
-	return disk_only_copy(sweep->disk, sweep->v[i].bytenr, SLOW);
-}
-
 void sweep_run(struct sweep *sweep)
 {
 	/* a new sample each time: these leaves may be of another tree */
@@ -73,8 +66,8 @@ void sweep_run(struct sweep *sweep)
 
 	sort_list(sweep, by_number);
 	sweep->n = 0;
-	reads = n && parallel(sweep->threads, n, touch, sweep, &sampling,
-			      disk_copies(sweep->disk, sweep->v[n - 1].bytenr), copy_of);
+	reads = n && parallel(sweep->threads, n, touch, sweep, &sampling, sweep->disk,
+			      &sweep->v->bytenr, sizeof(*sweep->v));
 	if (!reads && !(sweep->stop && sweep->stop(sweep->arg)))
 		return;
 	for (i = 0; i < n; i++)

@@ -5,10 +5,10 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <sys/resource.h>
 
-#include "disk.h"
 #include "room.h"
 #include "shared.h"
 #include "threads.h"
@@ -23,7 +23,7 @@ struct job {
 	const struct sampling *sampling;	/* or NULL: make all calls */
 	atomic_int reads;	/* a call has read from a disk */
 	u32 copies;
-	int (*copy_of)(size_t i, void *arg);	/* or NULL */
+	u8 *which;		/* copy that each call has to read, or NULL: any */
 	pthread_mutex_t lock;	/* of the following */
 	struct range {
 		size_t first, last;	/* numbers not taken: first to last - 1 */
@@ -42,8 +42,8 @@ static long blocks_read(void)
 /*
  * Set @i to the next number for this thread. Of mirrored blocks, btrfs reads copy number (thread id
  * % number of copies), so the threads for each copy have a part of the list: each disk moves its
- * head in one direction. When it is done, they take over the second half of the longest part. But
- * where a disk is slow, each call is made for its copy on the other. Return: whether there is one.
+ * head in one direction. When it is done, they take over the second half of the longest part. If
+ * a disk is slow, each call is left to the threads of its copy. Return: whether there is one.
  */
 static int next(struct job *job, size_t *i)
 {
@@ -52,13 +52,9 @@ static int next(struct job *job, size_t *i)
 	int found;
 
 	pthread_mutex_lock(&job->lock);
-	for (; job->copy_of && own->first < own->last; own->first++) {
-		int only = job->copy_of(own->first, job->arg);
-
-		if (copy == (only < 0 ? own->first * job->copies / job->n : (u32)only))
-			break;
-	}
-	if (!job->copy_of && own->first == own->last) {
+	while (job->which && own->first < own->last && job->which[own->first] != copy)
+		own->first++;
+	if (!job->which && own->first == own->last) {
 		for (other = job->range; other < job->range + job->copies; other++)
 			if (other->last - other->first > most->last - most->first)
 				most = other;
@@ -100,11 +96,10 @@ static void run(u32 threads, struct job *job)
 	u32 i, started = 0;
 
 	for (i = 0; i < job->copies; i++) {
-		job->range[i].first = job->copy_of ? 0 : job->n * i / job->copies;
-		job->range[i].last = job->copy_of ? job->n : job->n * (i + 1) / job->copies;
+		job->range[i].first = job->which ? 0 : job->n * i / job->copies;
+		job->range[i].last = job->which ? job->n : job->n * (i + 1) / job->copies;
 	}
 	pthread_mutex_init(&job->lock, NULL);
-	threads = room_threads(min_u64(min_u64(threads, job->n), MAX_THREADS));
 	for (i = 1; i < threads; i++)
 		if (!pthread_create(&thread[started], NULL, work, job))
 			started++;
@@ -114,15 +109,24 @@ static void run(u32 threads, struct job *job)
 }
 
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	     struct sampling *sampling, u32 copies, int (*copy_of)(size_t i, void *arg))
+	     struct sampling *sampling, const struct disk *disk, const u64 *block, size_t stride)
 {
+	u32 copies = disk && n ? disk_copies(disk, *block) : 1;
 	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
 	int all = !sampling || sampling->reads;
+	u8 *which = NULL;
 	size_t i;
 
-	for (i = 0; i < n && copies > 1 && threads > copies && copy_of; i++)
-		if (copy_of(i, arg) >= 0)
-			job.copy_of = copy_of;
+	threads = room_threads(min_u64(min_u64(threads, n), MAX_THREADS));
+	/* with so many there are some for each copy */
+	if (copies > 1 && threads > 2 * copies)
+		which = malloc(n);
+	for (i = 0; which && i < n; i++, block += stride / sizeof(*block)) {
+		int only = disk_only_copy(disk, *block, 0);
+
+		which[i] = only < 0 ? i * copies / n : only % copies;
+		job.which = only < 0 ? job.which : which;
+	}
 	/* without this file, the kernel does not count what a thread reads */
 	job.reads = access("/proc/self/io", F_OK) != 0;
 	if (!all && !job.reads) {
@@ -136,5 +140,6 @@ int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg
 		sampling->reads = job.reads;
 		sampling->passed = job.reads ? 0 : sampling->passed + n;
 	}
+	free(which);
 	return job.reads;
 }

@@ -5,7 +5,7 @@
 #ifndef SENDAHEAD_THREADS_H
 #define SENDAHEAD_THREADS_H
 
-#include "util.h"
+#include "disk.h"
 
 /* Kept from one call of parallel() to the next. */
 struct sampling {
@@ -23,14 +23,14 @@ struct sampling {
  * @sampling: for a function that only reads something into memory, else NULL: make a sample of the
  *	calls, and all of them once one has read from a disk. @each may be called twice with the same
  *	number; the second call must do nothing.
- * @copies: of the blocks that are read, as of disk_copies()
- * @copy_of: as disk_only_copy(), for a call; or NULL
+ * @disk: the file system of the blocks that the calls read, or NULL
+ * @block: logical address of what the first call reads; in an array with @stride bytes each
  *
  * Once the send is over, no further calls are made.
  *
  * Return: 0 if no call has read from a disk: all seems to be in memory
  */
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	     struct sampling *sampling, u32 copies, int (*copy_of)(size_t i, void *arg));
+	     struct sampling *sampling, const struct disk *disk, const u64 *block, size_t stride);
 
 #endif

@@ -90,7 +90,7 @@ static int other_has(const struct walk *other, const struct pointer *child)
 }
 
 struct sorted {
-	u64 order;
+	u64 order, bytenr;
 	const struct pointer *want;
 	struct node **node;
 };
@@ -122,6 +122,7 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 		struct sorted *sorted = &reading.v[n];
 
 		sorted->want = &level->node->child[level->slot + i];
+		sorted->bytenr = sorted->want->bytenr;
 		sorted->node = &level->ahead[i];
 		if ((i && (other_has(other, sorted->want) || key_cmp(sorted->want, &walk->to) > 0)) ||
 		    disk_place(walk->disk, sorted->want->bytenr, &sorted->order))
@@ -131,9 +132,8 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	}
 	walk->nodes += n;
 	qsort(reading.v, n, sizeof(*reading.v), by_number);
-	if (n)
-		parallel(walk->threads, n, read_one, &reading, NULL,
-			 disk_copies(walk->disk, reading.v->want->bytenr), NULL);
+	parallel(walk->threads, n, read_one, &reading, NULL, walk->disk, &reading.v->bytenr,
+		 sizeof(*reading.v));
 }
 
 /* Go from the current pointer, to keys before @end, to the first one in its node. Return: 0, or -1. */

@@ -174,21 +174,15 @@ u64 disk_in_turn(const struct disk *of, u64 logical, u64 order)
 	return order;
 }
 
-u32 disk_copies(const struct disk *of, u64 logical)
-{
-	(void)of;
-	(void)logical;
-	return 1;
-}
-
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
-	     struct sampling *sampling, u32 copies, int (*copy_of)(size_t i, void *arg))
+	     struct sampling *sampling, const struct disk *of, const u64 *block, size_t stride)
 {
 	size_t i;
 
 	(void)threads;
-	(void)copies;
-	(void)copy_of;
+	(void)of;
+	(void)block;
+	(void)stride;
 	(void)sampling;
 	together = 1;
 	last = 0;
