@@ -14,7 +14,7 @@
 #define STRIPED (BTRFS_BLOCK_GROUP_RAID0 | BTRFS_BLOCK_GROUP_RAID10 | \
 		 BTRFS_BLOCK_GROUP_RAID5 | BTRFS_BLOCK_GROUP_RAID6)
 
-#define MIRRORED (BTRFS_BLOCK_GROUP_DUP | BTRFS_BLOCK_GROUP_RAID1 | BTRFS_BLOCK_GROUP_RAID10)
+#define TWO_COPIES (BTRFS_BLOCK_GROUP_DUP | BTRFS_BLOCK_GROUP_RAID1 | BTRFS_BLOCK_GROUP_RAID10)
 
 static u32 parity_of(u64 type)
 {
@@ -26,7 +26,7 @@ static u32 copies_of(u64 type, u32 nr, u32 sub)
 {
 	u64 profile = type & ~(u64)BTRFS_BLOCK_GROUP_TYPE_MASK;
 	u32 copies = profile & BTRFS_BLOCK_GROUP_RAID1C4 ? 4 :
-		profile & BTRFS_BLOCK_GROUP_RAID1C3 ? 3 : profile & MIRRORED ? 2 : 1;
+		profile & BTRFS_BLOCK_GROUP_RAID1C3 ? 3 : profile & TWO_COPIES ? 2 : 1;
 
 	if (profile & ~(u64)BTRFS_BLOCK_GROUP_PROFILE_MASK || profile & (profile - 1))
 		return 0;

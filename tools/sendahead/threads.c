@@ -111,7 +111,8 @@ static void run(u32 threads, struct job *job)
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
 	     struct sampling *sampling, const struct disk *disk, const u64 *block, size_t stride)
 {
-	u32 copies = disk && n ? disk_copies(disk, *block) : 1;
+	/* of the last one: the first ones of a sweep may have no address yet */
+	u32 copies = disk && n ? disk_copies(disk, block[(n - 1) * stride / sizeof(*block)]) : 1;
 	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
 	int all = !sampling || sampling->reads;
 	u8 *which = NULL;

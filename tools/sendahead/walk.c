@@ -90,8 +90,8 @@ static int other_has(const struct walk *other, const struct pointer *child)
 }
 
 struct sorted {
-	u64 order, bytenr;
-	const struct pointer *want;
+	u64 order;
+	struct pointer want;
 	struct node **node;
 };
 
@@ -105,7 +105,7 @@ static void read_one(size_t i, void *arg)
 	struct reading *reading = arg;
 
 	throttle_enter(1);
-	*reading->v[i].node = disk_node(reading->disk, reading->v[i].want);
+	*reading->v[i].node = disk_node(reading->disk, &reading->v[i].want);
 	throttle_leave();
 }
 
@@ -121,18 +121,17 @@ static void read_ahead(struct walk *walk, struct level *level, const struct walk
 	for (i = 0; i < level->ahead_nr; i++) {
 		struct sorted *sorted = &reading.v[n];
 
-		sorted->want = &level->node->child[level->slot + i];
-		sorted->bytenr = sorted->want->bytenr;
+		sorted->want = level->node->child[level->slot + i];
 		sorted->node = &level->ahead[i];
-		if ((i && (other_has(other, sorted->want) || key_cmp(sorted->want, &walk->to) > 0)) ||
-		    disk_place(walk->disk, sorted->want->bytenr, &sorted->order))
+		if ((i && (other_has(other, &sorted->want) || key_cmp(&sorted->want, &walk->to) > 0)) ||
+		    disk_place(walk->disk, sorted->want.bytenr, &sorted->order))
 			continue;
-		sorted->order = disk_in_turn(walk->disk, sorted->want->bytenr, sorted->order);
+		sorted->order = disk_in_turn(walk->disk, sorted->want.bytenr, sorted->order);
 		n++;
 	}
 	walk->nodes += n;
 	qsort(reading.v, n, sizeof(*reading.v), by_number);
-	parallel(walk->threads, n, read_one, &reading, NULL, walk->disk, &reading.v->bytenr,
+	parallel(walk->threads, n, read_one, &reading, NULL, walk->disk, &reading.v->want.bytenr,
 		 sizeof(*reading.v));
 }
 
