@@ -290,10 +290,9 @@ u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 
 		if (only < 0 || !(chunk->type & BTRFS_BLOCK_GROUP_METADATA))
 			continue;
-		copies = chunk->copies;
 		bytes[only] += chunk->length;
-		if (bytes[only] > bytes[*copy])
-			*copy = only;
+		copies = bytes[only] < bytes[*copy] ? copies : chunk->copies;
+		*copy = bytes[only] < bytes[*copy] ? *copy : (u32)only;
 	}
 	return copies;
 }

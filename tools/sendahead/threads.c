@@ -111,19 +111,20 @@ static void run(u32 threads, struct job *job)
 int parallel(u32 threads, size_t n, void (*each)(size_t i, void *arg), void *arg,
 	     struct sampling *sampling, const struct disk *disk, const u64 *block, size_t stride)
 {
-	/* of the last one: the first ones of a sweep may have no address yet */
-	u32 copies = disk && n ? disk_copies(disk, block[(n - 1) * stride / sizeof(*block)]) : 1;
+	/* the first ones of a sweep may have no address: they count as being where the last one is */
+	u64 last = disk && n ? *(const u64 *)((const char *)block + (n - 1) * stride) : 0;
+	u32 copies = disk && n ? disk_copies(disk, last) : 1;
 	struct job job = { .each = each, .arg = arg, .n = n, .copies = copies };
 	int all = !sampling || sampling->reads;
-	u8 *which = NULL;
+	u8 *which;
 	size_t i;
 
 	threads = room_threads(min_u64(min_u64(threads, n), MAX_THREADS));
 	/* with so many there are some for each copy */
-	if (copies > 1 && threads > 2 * copies)
-		which = malloc(n);
-	for (i = 0; which && i < n; i++, block += stride / sizeof(*block)) {
-		int only = disk_only_copy(disk, *block, 0);
+	which = copies > 1 && threads > 2 * copies ? malloc(n) : NULL;
+	for (i = 0; which && i < n; i++) {
+		u64 logical = *(const u64 *)((const char *)block + i * stride);
+		int only = disk_only_copy(disk, logical ? logical : last, 0);
 
 		which[i] = only < 0 ? i * copies / n : only % copies;
 		job.which = only < 0 ? job.which : which;
