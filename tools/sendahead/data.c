@@ -18,7 +18,7 @@
 
 #define PIECE (1 << 20)			/* limit of one read */
 #define PARTS 3				/* a batch is a third of the data that are left */
-#define LEAST_BATCH (24 << 20)
+#define LEAST_BATCH (24ULL << 20)	/* for each disk */
 
 struct piece {
 	u64 position;			/* in the stream */
@@ -142,9 +142,9 @@ static void read_batch(struct batch *batch)
  */
 static u64 batch_bytes(const struct data *data, u64 left)
 {
-	u64 bytes = left / PARTS;
+	u64 bytes = left / PARTS, least = LEAST_BATCH * data->disk->nr_heads;
 
-	return min_u64(bytes < LEAST_BATCH ? LEAST_BATCH : bytes, data->window / 2);
+	return min_u64(bytes < least ? least : bytes, data->window / 2);
 }
 
 void data_read(struct data *data, const struct extent *v, size_t n)
