@@ -192,8 +192,7 @@ void data_drop(struct data *data)
 		    !shared_passed(data->subvolume, drop->position + drop->length, 0))
 			break;
 		if (fd < 0 || drop->ino != ino) {
-			if (fd >= 0)
-				close(fd);
+			close(fd);
 			fd = open_inode(data, drop->ino);
 			ino = drop->ino;
 		}
@@ -201,7 +200,6 @@ void data_drop(struct data *data)
 		    !posix_fadvise(fd, drop->offset, end - drop->offset, POSIX_FADV_DONTNEED))
 			data->shared->stats.dropped_bytes += drop->length;
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	drop_first(&data->drops, i);
 }

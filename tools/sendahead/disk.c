@@ -207,6 +207,7 @@ void disk_open(struct disk *disk, int fd)
 			give_up("the profile of the metadata is not known");
 	open_devices(disk, &info);
 	disk->by_thread = is_by_thread(info.fsid);
+	disk_reads(disk, &(int) { 0 });
 }
 
 static const struct device *device_of(const struct disk *disk, u64 order)
@@ -243,6 +244,8 @@ int64_t disk_reads(const struct disk *disk, int *under_way)
 		/* 256 KiB take about as long as a request */
 		device->requests = reads + writes + done / 512;
 		device->ms = ms;
+		device->sectors_before = device->sectors ? device->sectors_before : done;
+		device->sectors = done;
 		/* two devices may be on the same disk */
 		if (device->head != heads)
 			continue;
@@ -284,7 +287,6 @@ u32 disk_fast_copy(const struct disk *disk, u32 *copy)
 	u64 bytes[MAX_COPIES] = { 0 };
 	u32 copies = *copy = 0;
 
-	disk_reads(disk, &(int) { 0 });
 	for (chunk = disk->chunks.v; chunk < disk->chunks.v + disk->chunks.n; chunk++) {
 		int only = disk_only_copy(disk, chunk->start, 1);
 

@@ -19,6 +19,7 @@ struct device {
 	int fd;			/* the block device, opened with O_DIRECT */
 	atomic_ullong requests, ms;	/* since boot, large ones count more; how long it was busy */
 	u64 requests_before, ms_before;	/* of them, those that no longer count */
+	u64 sectors, sectors_before;	/* read since boot; by the time of disk_open() */
 };
 
 struct disk {

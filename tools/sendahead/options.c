@@ -184,10 +184,8 @@ void options_parse(struct options *options, const char *command, int argc, char 
 
 	options->samples = 2;
 	options->command = calloc(4 * room, sizeof(char *));
-	if (!options->command) {
-		fprintf(stderr, "sendahead: no memory\n");
-		exit(1);
-	}
+	if (!options->command)
+		refuse(command, "has no memory");
 	options->piped = options->command + room;
 	options->subvolumes = options->piped + room;
 	options->clones = options->subvolumes + room;

@@ -74,7 +74,9 @@ void report(const struct options *options, struct shared *shared, int receives)
 	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (numbers[i].of & of)
 			fprintf(file, ",\"%s\":%llu", numbers[i].name, numbers[i].value);
-	fputs("}\n", file);
+	for (i = 0; i < stats->disks && i < DISKS && !receives; i++)
+		fprintf(file, "%s%llu", i ? "," : ",\"disk_bytes\":[", stats->disk_bytes[i]);
+	fputs(i ? "]}\n" : "}\n", file);
 	if (file != stderr)
 		fclose(file);
 }

@@ -27,7 +27,6 @@
 #define OTHER 4				/* times as many keys are few in another subvolume */
 #define LEVELS_UP 64			/* limit of parent directories that are looked up */
 #define SEEN 65536			/* slots of a table of seen numbers */
-#define LISTED 4096			/* leaves listed at once for an estimate */
 #define POLL_NS 10000000		/* pause between two looks at the stream */
 
 struct root {
@@ -76,12 +75,9 @@ static void find_parent(struct send_ahead *ahead, const u8 *uuid)
 	size_t i;
 
 	for (i = 0; i < options->nr_clones + ahead->subvolume; i++) {
-		const char *path = options->parent;
+		const char *path = !i ? options->parent : i <= options->nr_clones ?
+			options->clones[i - 1] : options->subvolumes[i - 1 - options->nr_clones];
 
-		if (i > options->nr_clones)
-			path = options->subvolumes[i - 1 - options->nr_clones];
-		else if (i)
-			path = options->clones[i - 1];
 		if (!path)
 			continue;
 		ahead->parent.fd = open_subvolume(path, &ahead->parent.info);
@@ -635,6 +631,8 @@ static void wait_for_extents(struct send_ahead *ahead)
 
 static void read_subvolume(struct send_ahead *ahead)
 {
+	const struct device *device;
+
 	open_roots(ahead);
 	wait_for_extents(ahead);
 	if (shared_over())
@@ -649,6 +647,10 @@ static void read_subvolume(struct send_ahead *ahead)
 	read_tree(ahead);
 	/* wait for the rest to be sent */
 	shared_wait(ahead->subvolume, NONE, 0);
+	disk_reads(&ahead->disk, &(int) { 0 });
+	for (device = ahead->disk.devices; device < ahead->disk.devices + ahead->disk.nr_devices; device++)
+		ahead->shared->stats.disk_bytes[device->head % DISKS] =
+			(device->sectors - device->sectors_before) * 512;
 	data_drop(&ahead->data);
 	ahead->data.drops.n = 0;
 	walk_free(&ahead->tree);
@@ -677,7 +679,6 @@ void send_ahead(const struct options *options, struct shared *shared)
 void send_ahead_list(const struct options *options, struct shared *shared, struct needs *needs)
 {
 	struct send_ahead *ahead = calloc(1, sizeof(*ahead));
-	int goes_on;
 
 	if (!ahead)
 		give_up("no memory");
@@ -690,13 +691,9 @@ void send_ahead_list(const struct options *options, struct shared *shared, struc
 		give_up("%s is of another file system", options->parent);
 	set_limits(ahead);
 	begin(ahead);
-	do {
-		size_t i;
-
-		goes_on = collect(ahead, LISTED);
-		for (i = 0; i < ahead->leaves.n; i++)
-			*append(&needs->leaves) = ahead->leaves.v[i];
-	} while (goes_on);
+	collect(ahead, SIZE_MAX);
+	needs->leaves = ahead->leaves;
+	memset(&ahead->leaves, 0, sizeof(ahead->leaves));
 	needs->nodes = ahead->tree.nodes + ahead->parent_tree.nodes;
 	needs->disk = &ahead->disk;
 	needs->ahead = ahead;

@@ -11,6 +11,7 @@
 #include "stream.h"
 
 #define MAX_THREADS 128
+#define DISKS 16		/* that are told apart in reports */
 
 /* Counts of the reader, for reports. */
 struct stats {
@@ -23,6 +24,7 @@ struct stats {
 	atomic_uint planned_all;	/* which is the last one */
 	atomic_ullong others;	/* how often other processes were seen to use the disk */
 	atomic_uint disks;
+	atomic_ullong disk_bytes[DISKS];	/* that each has read, for anybody */
 	atomic_uint threads;	/* for each disk */
 	atomic_ullong window_bytes;
 	char why[200];		/* why it gave up, or an empty string */
