@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Leaves time of the disk to other processes. The disk and the kernel's elevator take the requests
- * near the head first: as long as ours keep coming, those of others wait, with mq-deadline for half
- * a second. So beside others our requests go in batches, and the next batch begins when all of the
- * one before has been read, and what others have asked for by then.
+ * Leaves time of the disk to other processes. The disk and the elevator take the requests near the
+ * head first: while ours keep coming those of others wait, with mq-deadline for half a second. So
+ * beside others ours go in batches: the next when one is read, and what others asked for by then.
  */
 #include <glob.h>
 #include <pthread.h>
